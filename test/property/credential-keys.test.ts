@@ -35,6 +35,11 @@ const readers: Readonly<Record<string, Reader>> = {
   'a token in the second word': (value) => contentOf(value.split(' ')[1]),
   'a token after Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
   'a token in the text left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
+  "the text left by Python's replace": (value) => value.replaceAll('Bearer ', ''),
+  "the text left by PHP's str_ireplace": (value) => value.replaceAll(/bearer/gi, '').trim(),
+  "a token in the text left by Python's replace": (value) => contentOf(value.replaceAll('Bearer ', '')),
+  "user and password in the text left by Java's replace": (value) =>
+    decoded(skipOthers(value.replace('Basic ', ''))),
   'user and password as PHP reads them': (value) =>
     /^basic /i.test(value) ? decoded(skipOthers(value.slice(6))).split('\0')[0] : undefined,
   'user and password of any scheme': (value) => decoded(value.split(' ')[1] ?? ''),
@@ -175,7 +180,7 @@ describe('credentials', () => {
   test('a token has its key and its claims whatever stands directly before it', () => {
     const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'
     const [key] = credentialKeys(`Bearer ${token}`)
-    const before = fc.string({ unit: fc.constantFrom(...',;xaeyJw.=\x85\xa0'), maxLength: 60 })
+    const before = fc.string({ unit: fc.constantFrom(...Array.from(',;xaeyJw.=\x85\xa0')), maxLength: 60 })
     fc.assert(
       fc.property(fc.constantFrom('', 'Bearer ', 'xxxxxxxxxxxbearer'), before, (scheme, prefix) => {
         const value = `${scheme}${prefix}${token}`
@@ -191,6 +196,21 @@ describe('credentials', () => {
     )
     for (const prefix of [','.repeat(17), ',;'.repeat(500), 'x'.repeat(17), 'xxxxxxxxxxxbearer'])
       expect(credentialKeys(`Bearer ${prefix}${token}`)).toContain(key)
+  })
+
+  test('a credential with the names of schemes in it has the key of the text without them', () => {
+    for (const [value, word] of [
+      ['Bearer sk-12Bearer 34', 'sk-1234'],
+      ['sk-1Bearer 2Bearer 34', 'sk-1234'],
+      ['bearer sk-12BEARER 34', 'sk-1234'],
+      ['Bearer sk-12Bearer34', 'sk-1234'],
+      ['Token sk-12Token 34', 'sk-1234'],
+      ['Bearer Bearersk-1234', 'sk-1234'],
+      ['Bearersk-1234', 'sk-1234'],
+    ] as const)
+      expect(credentialKeys(value), value).toContain(`Bearer ${word}`)
+    for (const value of ['Bearer a, Bearer b', 'Bearer a, Basic Yjpj', 'Token token="abc", nonce="7"'])
+      expect(credentialKeys(value).filter((key) => /(?:bearer|basic|token)$/i.test(key))).toEqual([])
   })
 
   test('of more than 4 KB are rejected unless they are one or two words', () => {

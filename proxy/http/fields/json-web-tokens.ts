@@ -93,7 +93,7 @@ function tokenAt(
 
 /**
  * The part of a word that is the header of a token: all of it, or the part after any other characters. Some backends cut off as many
- * characters as `Bearer ` has, some take what follows the last `bearer`, and Rails skips any number of commas.
+ * characters as `Bearer ` has, some take the text after the last `bearer`, and Rails skips any number of commas.
  */
 function headerIn(word: string, search: Search): string | undefined {
   for (let at = word.indexOf('e'); at !== -1; at = word.indexOf('e', at + 1)) {

@@ -85,6 +85,10 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
   (s, random) =>
     (s.word += `${pick(random, ['', '=', '==', '====', '!='])}${text(random, alphabet + junk, 12)}`),
   (s, random) => (s.word = text(random, '=!~*#', 5) + s.word),
+  (s, random) =>
+    (s.word = insert(random, s.word, pick(random, ['Bearer ', 'Bearer ', 'bearer ', 'Bearer', 'Basic ']))),
+  (s, random) => (s.word = pick(random, [',', ';', 'x', ',;']).repeat(random() * 40) + s.word),
+  (s, random) => (s.word = `${text(random, alphabet, 20)}bearer${s.word}`),
   (s, random) => (s.word = s.word.replace(/=+$/, pick(random, ['', '=', '==', '====']))),
   (s) => (s.word = s.word.replaceAll('-', '+').replaceAll('_', '/')),
   (s, random) =>

@@ -5,6 +5,7 @@ import { tokenCharacters } from '../../../http/message/token.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter } from './credentials.ts'
+import { joinedTexts } from './removed-schemes.ts'
 
 /**
  * The blanks at which backends split the field into words. Only tab and space are blanks in HTTP; JavaScript's `\s` includes U+00A0, and
@@ -44,12 +45,18 @@ const punctuation = new Set([',', ';', '"', "'"])
  *
  * - A JSON Web Token counts by its header and payload, at any place in the value, because its signature has countless spellings.
  * - `Basic` counts by user and password, in each way in which a decoder reads them.
- * - Any other token counts by itself, regardless of the scheme, because many backends take the second word of the field, or the last.
+ * - Any other token counts by itself, regardless of the scheme, because many backends take the second word of the field, or the last, or
+ *   the whole field without the name of the scheme.
  * - Credentials of a scheme with parameters, such as Digest, count as a whole.
  * - With more than `MAX_TOKENS` tokens there are more than `maxReadings` keys, so that the request is rejected. The same applies to a value
  *   longer than `MAX_MIXED_LENGTH` that is not one or two plain words, because each way of reading it takes additional time.
  */
 export function credentialKeys(value: string): readonly string[] {
+  const joined = joinedTexts(value)
+  return joined.length === 0 ? keysOfText(value) : [...new Set([value, ...joined].flatMap(keysOfText))]
+}
+
+function keysOfText(value: string): readonly string[] {
   const spaced = withSpaces(value)
   const keys = keysOf(value)
   // Base64 decoders skip the bytes of a blank in UTF-8, and read a single word.

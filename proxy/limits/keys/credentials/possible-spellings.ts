@@ -4,12 +4,16 @@ import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
 import { credentialKeys } from './credential-keys.ts'
 import { blanks, canonicalCredentials, usualSchemes } from './credentials.ts'
+import { joinedTexts, textsWithoutSchemes } from './removed-schemes.ts'
 
 /** Lengths in base64url of the signatures in use: HMAC, ECDSA and EdDSA, and RSA with 2,048 to 4,096 bits. */
 const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 
 /** Maximum number of different `Authorization` lines to read. No legitimate request has several. */
 const MAX_LINES = maxReadings
+
+/** Maximum number of tokens that differ in their signature or in the text after it. Four tokens in lines of their own have ten. */
+const MAX_SIGNATURES = 16
 
 /**
  * Returns the usual spellings of all credentials that some backend may read from the lines of `Authorization`: from one line, or from all
@@ -22,38 +26,50 @@ const MAX_LINES = maxReadings
 export function possibleSpellings(lines: readonly string[]): Iterable<string> | undefined {
   const different = [...new Set(lines)]
   if (different.length > MAX_LINES) return undefined
-  const values = lines.length > 1 ? [...different, lines.join(', ')] : different
+  const sent = lines.length > 1 ? [...different, lines.join(', ')] : different
+  const tokens = tokensIn(sent)
+  if (tokens === undefined) return undefined
+  const values = sent.flatMap((value) => [value, ...joinedTexts(value)])
+  const keys = new Set(sent.flatMap(credentialKeys))
+  if (keys.size > maxReadings) return undefined
+  return Iterator.from([
+    spellingsOfTokens(tokens),
+    spellingsOfKeys(keys),
+    ...values.map(spellingsOfValue),
+  ]).flatMap((spellings) => spellings)
+}
+
+/** Returns the tokens in the values, without duplicates; undefined if there are too many. */
+function tokensIn(values: readonly string[]): readonly SpelledToken[] | undefined {
   const contents = new Set<string>()
-  const keys = new Set<string>()
-  const read: ReadValue[] = []
-  for (const value of values) {
-    const one = { value, tokens: findTokens(value), keys: credentialKeys(value) }
-    if (one.tokens.length > MAX_TOKENS) return undefined
-    for (const { content } of one.tokens) contents.add(content)
-    for (const key of one.keys) keys.add(key)
-    if (contents.size > MAX_TOKENS || keys.size > maxReadings) return undefined
-    read.push(one)
+  const tokens = new Map<string, SpelledToken>()
+  for (const text of values.flatMap((value) => [value, ...textsWithoutSchemes(value)])) {
+    const found = findTokens(text)
+    if (found.length > MAX_TOKENS) return undefined
+    for (const token of found) {
+      contents.add(token.content)
+      tokens.set(`${token.content}.${token.signature}`, token)
+    }
+    if (contents.size > MAX_TOKENS || tokens.size > MAX_SIGNATURES) return undefined
   }
-  return Iterator.from(read).flatMap(spellingsOf)
+  return [...tokens.values()]
 }
 
-type ReadValue = {
-  readonly value: string
-  readonly tokens: readonly SpelledToken[]
-  readonly keys: readonly string[]
-}
-
-function* spellingsOf({ value, tokens, keys }: ReadValue): Generator<string> {
-  yield canonicalCredentials(value)
+function* spellingsOfTokens(tokens: readonly SpelledToken[]): Generator<string> {
   for (const { content, signature } of tokens)
     for (const length of [...SIGNATURE_LENGTHS, signature.length])
       if (length <= signature.length)
         yield* withEachScheme(`${content}.${withoutSpareBits(signature.slice(0, length))}`)
-  for (const key of keys) {
-    const word = key.slice(key.indexOf(' ') + 1)
+}
+
+function* spellingsOfKeys(keys: Iterable<string>): Generator<string> {
+  for (const key of keys)
     if (key.startsWith('Bearer '))
-      for (const spelling of spellingsOfWord(word)) yield* withEachScheme(spelling)
-  }
+      for (const spelling of spellingsOfWord(key.slice('Bearer '.length))) yield* withEachScheme(spelling)
+}
+
+function* spellingsOfValue(value: string): Generator<string> {
+  yield canonicalCredentials(value)
   // The keys have users in lower case; the values decoded here keep their letter case.
   const [, ...words] = withSpaces(value).trim().split(blanks)
   for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))

@@ -114,6 +114,22 @@ export class TokenVerifier {
     return haveTooManyChecks(costsUs)
   }
 
+  /**
+   * Returns the tokens without duplicates, and without the characters after the longest signature that a key makes for them. Several
+   * texts of one header may have the same token, followed by something else.
+   */
+  async withoutRepeated(tokens: readonly SentToken[]): Promise<SentToken[]> {
+    const choose = this.#currentKeys()
+    const distinct = new Map<string, SentToken>()
+    for (const token of tokens) {
+      const { keys } = choose ? await this.#keysFor(token, choose) : { keys: [] }
+      const length = Math.max(0, ...keys.map(({ signatureLength }) => signatureLength))
+      const own = { signed: token.signed, signature: token.signature.slice(0, length) }
+      distinct.set(idOf(own.signed, own.signature), own)
+    }
+    return [...distinct.values()]
+  }
+
   readUse(): TableUse {
     return { size: this.#verified.size, capacity: this.#options.capacity, evictions: this.#evictions }
   }

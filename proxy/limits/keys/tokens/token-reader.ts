@@ -3,6 +3,7 @@ import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/
 import type { ClientRequest } from '../../../http/message/client-request.ts'
 import type { Policy } from '../../../policy.ts'
 import { singleParts } from '../../../policy/partition.ts'
+import { textsWithoutSchemes } from '../credentials/removed-schemes.ts'
 import type { Claims, TokenVerifier } from './token-claims.ts'
 
 /**
@@ -29,8 +30,8 @@ export function claimNames(policies: readonly Policy[]): string[] {
 }
 
 /**
- * Finds tokens in `Authorization` as lenient backends do: with any scheme, before other words, and with signatures that contain characters
- * outside base64. The backend takes one of these tokens; every verified one counts.
+ * Finds tokens in `Authorization` as lenient backends do: with any scheme, before other words, with signatures that contain characters
+ * outside base64, and in pieces that become one token when the names of schemes are removed. The backend takes one of these tokens; every verified one counts.
  *
  * @param policies all policies that can apply to a request, including those of overrides
  * @param withConditions the policies whose rules have conditions on claims
@@ -47,9 +48,12 @@ export function createTokenReader(
   return {
     read(applying, { rawHeaders }) {
       if (!applying.some((policy) => needing.has(policy))) return undefined
-      const tokens = findTokens(linesOf(rawHeaders, 'authorization').join(', '))
-      if (tokens.length > MAX_TOKENS) return 'too-many'
-      if (tokens.length > 1) return readSeveral(tokens, verifier)
+      const value = linesOf(rawHeaders, 'authorization').join(', ')
+      const found = [value, ...textsWithoutSchemes(value)].map(findTokens)
+      const tokens = found.flat()
+      const signed = new Set(tokens.map((token) => token.signed))
+      if (signed.size > MAX_TOKENS || found.some(({ length }) => length > MAX_TOKENS)) return 'too-many'
+      if (tokens.length > 1) return readSeveral(tokens, verifier, found.length > 1)
       const [token] = tokens
       const claims = token && verifier.claimsOf(token)
       return claims instanceof Promise ? claims.then(present) : present(claims)
@@ -57,10 +61,13 @@ export function createTokenReader(
   }
 }
 
+/** @param mayRepeat whether some of the tokens may differ only in the text after their signature */
 async function readSeveral(
-  tokens: readonly SpelledToken[],
+  found: readonly SpelledToken[],
   verifier: TokenVerifier,
+  mayRepeat: boolean,
 ): Promise<ReadClaims | undefined> {
+  const tokens = mayRepeat ? await verifier.withoutRepeated(found) : found
   if (await verifier.needTooManyChecks(tokens)) return 'too-many'
   const read = await Promise.all(tokens.map(async (token) => verifier.claimsOf(token)))
   const verified = read.filter((claims) => claims !== undefined)

@@ -16,10 +16,12 @@ const readers = {
   'express slice': (value) => verified(value.slice(7)),
   'express replace': (value) => verified(value.replace('Bearer ', '')),
   'express last': (value) => verified(value.split(' ').pop()),
+  'express replaceAll token': (value) => verified(value.replaceAll('Bearer ', '')),
   'passport-jwt': (value) => verified(/(\S+)\s+(\S+)/.exec(value)[2]),
   jose: async (value) => (await jwtVerify(value.split(' ')[1], Buffer.from(secret))).payload.sub,
   'express opaque': (value) => known(value.split(' ')[1]),
   'express opaque replaced': (value) => known(value.replace(/^Bearer\s+/i, '')),
+  'express opaque without Bearer': (value) => known(value.replaceAll(/bearer /gi, '')),
   'express opaque last': (value) => known(value.split(/\s+/).pop()),
   'express basic': (value) => {
     const [, login = '', password = ''] =

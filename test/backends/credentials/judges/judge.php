@@ -21,8 +21,18 @@ function token(string $value, string $secret): ?string {
     return json_decode(base64_decode(strtr($parts[1], '-_', '+/')), true)['sub'] ?? null;
 }
 
+// As tymon/jwt-auth 2 finds a token: after the last "bearer", up to a comma.
+function lastToken(string $value, string $secret): ?string {
+    $at = strripos($value, 'bearer');
+    if ($at === false) return null;
+    $token = trim(explode(',', substr($value, $at + 6))[0]);
+    return token("Bearer $token", $secret);
+}
+
 $valid = fn (?string $text) => $text !== null && mb_check_encoding($text, 'UTF-8') ? $text : null;
 echo json_encode([
     'php basic' => array_map(fn ($value) => $valid(basic(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'))), $asked['values']),
     'php token' => array_map(fn ($value) => $valid(token(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['secret'])), $asked['values']),
+    'php last token' => array_map(fn ($value) => $valid(lastToken(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['secret'])), $asked['values']),
+    'php replaced token' => array_map(fn ($value) => $valid(token('Bearer ' . str_replace('Bearer ', '', mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8')), $asked['secret'])), $asked['values']),
 ]);

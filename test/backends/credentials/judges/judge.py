@@ -53,6 +53,16 @@ def last_word(value):
     return word if word in asked["tokens"] else None
 
 
+def pyjwt_replace_token(value):
+    token = value.replace("Bearer ", "")
+    return jwt.decode(token, secret, algorithms=["HS256"], leeway=10, options={"verify_aud": False})["sub"]
+
+
+def replaced(value):
+    word = value.replace("Bearer", "").strip()
+    return word if word in asked["tokens"] else None
+
+
 def fernet_like(value):
     word = base64.urlsafe_b64decode(second(value))
     return next((name for name, token in asked["encoded"].items() if base64.urlsafe_b64decode(token) == word), None)
@@ -65,5 +75,5 @@ def ask(reader, value):
         return None
 
 
-readers = [pyjwt, pyjwt_rest, pyjwt_refresh, python_jose, werkzeug, by_hand, opaque, last_word, fernet_like]
+readers = [pyjwt, pyjwt_rest, pyjwt_refresh, python_jose, werkzeug, by_hand, opaque, last_word, pyjwt_replace_token, replaced, fernet_like]
 json.dump({f"python {r.__name__}": [ask(r, value) for value in asked["values"]] for r in readers}, sys.stdout)
