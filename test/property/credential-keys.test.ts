@@ -40,6 +40,13 @@ const readers: Readonly<Record<string, Reader>> = {
   "a token in the text left by Python's replace": (value) => contentOf(value.replaceAll('Bearer ', '')),
   "user and password in the text left by Java's replace": (value) =>
     decoded(skipOthers(value.replace('Basic ', ''))),
+  "the token that Laravel's bearerToken returns": (value) =>
+    /^[^]*Bearer ([^]*)/.exec(value)?.[1]?.split(',')[0],
+  'the token that Rails reads': (value) =>
+    /^(?:Token|Bearer)\s+([^]*)/
+      .exec(value)?.[1]
+      ?.split(/[,;\t]\s*/)
+      .find((piece) => piece !== ''),
   'user and password as PHP reads them': (value) =>
     /^basic /i.test(value) ? decoded(skipOthers(value.slice(6))).split('\0')[0] : undefined,
   'user and password of any scheme': (value) => decoded(value.split(' ')[1] ?? ''),
@@ -107,6 +114,8 @@ describe('credentials', () => {
     'Bearer sk-proj-0123456789abcdefghijklmnopqrstuvwxyz-_ABCDEFGHIJ',
     'token ghp_0123456789abcdefghijklmnopqrstuvwxyz',
     'Token token="abc", nonce="7"',
+    'Token token=abc',
+    'Digest username="a", realm="My Basic Auth for all", response="6629"',
     'SharedAccessSignature sr=a&sig=b&se=1&skn=c',
   ])('credentials of other schemes have one key: %s', (value) =>
     expect(credentialKeys(value)).toHaveLength(1),
@@ -209,8 +218,34 @@ describe('credentials', () => {
       ['Bearersk-1234', 'sk-1234'],
     ] as const)
       expect(credentialKeys(value), value).toContain(`Bearer ${word}`)
-    for (const value of ['Bearer a, Bearer b', 'Bearer a, Basic Yjpj', 'Token token="abc", nonce="7"'])
+    for (const value of [
+      'Bearer Bearer a',
+      'Bearer a, Bearer b',
+      'Bearer a, Basic Yjpj',
+      'Token token="abc", nonce="7"',
+    ])
       expect(credentialKeys(value).filter((key) => /(?:bearer|basic|token)$/i.test(key))).toEqual([])
+  })
+
+  test.each([
+    'Bearer SECRET,1',
+    'Bearer SECRET;1, x',
+    'Bearer ,;SECRET,token=x1',
+    'Bearer ,\tSECRET,x y',
+    'Bearer SECRET,token=x1',
+    'Bearer SECRET, token=x1',
+    'SECRET,1',
+    '1234567SECRET',
+    '12345 7SECRET',
+    'JWT 123SECRET',
+    'x Bearer SECRET,1 y',
+    'a b xBearer SECRET,1 y',
+    'Digest username=a, Bearer SECRET, username=1',
+    'Digest username=a, xBearer SECRET;1, username=1',
+  ])('%s has the key of Bearer SECRET', (form) => {
+    const secret = '1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n'
+    const [key] = credentialKeys(`Bearer ${secret}`)
+    expect(credentialKeys(form.replace('SECRET', secret))).toContain(key)
   })
 
   test('of more than 4 KB are rejected unless they are one or two words', () => {

@@ -89,6 +89,8 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
     (s.word = insert(random, s.word, pick(random, ['Bearer ', 'Bearer ', 'bearer ', 'Bearer', 'Basic ']))),
   (s, random) => (s.word = pick(random, [',', ';', 'x', ',;']).repeat(random() * 40) + s.word),
   (s, random) => (s.word = `${text(random, alphabet, 20)}bearer${s.word}`),
+  (s, random) => (s.after = `${pick(random, ',;')}${text(random, `${alphabet},;= `, 12)}`),
+  (s, random) => (s.before = `Digest username=${text(random, alphabet, 5)}, `),
   (s, random) => (s.word = s.word.replace(/=+$/, pick(random, ['', '=', '==', '====']))),
   (s) => (s.word = s.word.replaceAll('-', '+').replaceAll('_', '/')),
   (s, random) =>

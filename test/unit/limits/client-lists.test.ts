@@ -63,6 +63,7 @@ describe('denied credentials in Authorization', () => {
     denyList: [
       secret('authorization', `Bearer ${token}`),
       secret('authorization', 'Token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b'),
+      secret('authorization', 'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n'),
       secret('authorization', `Basic ${btoa('Alice:secret')}`),
     ],
   })
@@ -79,6 +80,12 @@ describe('denied credentials in Authorization', () => {
     `Basic ${btoa('Alice:secret').slice(0, 5)}Basic ${btoa('Alice:secret').slice(5)}`,
     `Bearer ${token.replaceAll('-', '+').replaceAll('_', '/')}==`,
     'Bearer 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b',
+    'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
+    'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n,1',
+    'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n, x',
+    'x Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
+    '1234567 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
+    '12345671|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
     'token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b==!',
     `Bearer${'\xe3\x80\x80'.repeat(20)}${token}\xc2\xa0`,
     'Bearer \xe2\x80\x839f86d081884c7d659a2feaa0c55ad015a3bf4f1b\xc2\x85',

@@ -35,8 +35,15 @@ const usualParameter =
   /^(?:algorithm|app|charset|cnonce|created|credential|dlg|expires|ext|hash|headers|id|keyid|mac|nc|nonce|oauth_\w+|opaque|qop|realm|response|signature|signedheaders|ts|uri|userhash|username)=/i
 /** A JSON Web Token in the usual form of issuers. */
 const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
-const schemes = new Set(['basic', 'bearer', 'jwt', 'token'])
-const MAX_SCHEME_LENGTH = 6
+const scheme = /^(?:basic|bearer|jwt|token)$/i
+const endsWithScheme = /(?:bearer|^basic|^jwt|^token)$/i
+const LENGTH_OF_BEARER = 'Bearer '.length
+/** A word of this length is long enough to be a secret, so that no two clients have the same by chance. */
+const secretWord = /^[!-~]{25,}$/
+/** Schemes of five letters: a token after them would count as two clients, with its first character and without. */
+const shortSchemes = /^(?:basic|oauth|token)$/i
+/** Words of a quoted parameter, such as `realm="Basic Auth"`, are shorter. */
+const MIN_TOKEN_LENGTH = 16
 const punctuation = new Set([',', ';', '"', "'"])
 
 /**
@@ -47,51 +54,82 @@ const punctuation = new Set([',', ';', '"', "'"])
  * - `Basic` counts by user and password, in each way in which a decoder reads them.
  * - Any other token counts by itself, regardless of the scheme, because many backends take the second word of the field, or the last, or
  *   the whole field without the name of the scheme.
+ * - A token with a comma or a semicolon in it also counts by the text before it, where Laravel and Rails cut it off.
  * - Credentials of a scheme with parameters, such as Digest, count as a whole.
  * - With more than `MAX_TOKENS` tokens there are more than `maxReadings` keys, so that the request is rejected. The same applies to a value
  *   longer than `MAX_MIXED_LENGTH` that is not one or two plain words, because each way of reading it takes additional time.
  */
 export function credentialKeys(value: string): readonly string[] {
-  const joined = joinedTexts(value)
-  return joined.length === 0 ? keysOfText(value) : [...new Set([value, ...joined].flatMap(keysOfText))]
+  return [...readCredentials(value).keys]
 }
 
-function keysOfText(value: string): readonly string[] {
-  const spaced = withSpaces(value)
-  const keys = keysOf(value)
-  // Base64 decoders skip the bytes of a blank in UTF-8, and read a single word.
-  return spaced === value ? keys : [...new Set([...keysOf(spaced), ...keys])]
+/** The keys of the credentials in `Authorization`, and the words that backends may take as a token, as they were sent. */
+export type Credentials = { readonly keys: ReadonlySet<string>; readonly words: ReadonlySet<string> }
+
+/** Returns the keys as `credentialKeys` does. If they are too many, the words are incomplete. */
+export function readCredentials(value: string): Credentials {
+  const found: Found = { keys: new Set(), words: new Set() }
+  for (const text of [value, ...joinedTexts(value)]) {
+    const spaced = withSpaces(text)
+    // Base64 decoders skip the bytes of a blank in UTF-8, and read a single word.
+    if (spaced !== text) addCredentials(found, spaced)
+    addCredentials(found, text)
+  }
+  return found
 }
 
-function keysOf(value: string): readonly string[] {
+type Found = { readonly keys: Set<string>; readonly words: Set<string> }
+
+function addCredentials(found: Found, value: string): void {
   const trimmed = withoutBlanksAround(value)
-  if (trimmed === '') return none
+  if (trimmed === '') return
   const isPlain = plain.test(value)
-  if (!isPlain && value.length > MAX_MIXED_LENGTH) return tooManyValues
+  if (!isPlain && value.length > MAX_MIXED_LENGTH) return addTooMany(found)
   const words = trimmed.split(isPlain ? ' ' : /[\t \x85\xa0]+/)
-  const [scheme = '', second = ''] = words
+  const [first = '', second = ''] = words
   const tokens = findTokens(trimmed)
   // The backend may use a token that was not found.
-  if (tokens.length > MAX_TOKENS) return tooManyValues
-  const keys = new Set(tokens.map(({ content }) => `Bearer ${content}`))
+  if (tokens.length > MAX_TOKENS) return addTooMany(found)
+  for (const { content } of tokens) found.keys.add(`Bearer ${content}`)
   const [token] = tokens
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
-    if (second.startsWith(token.signed)) return [...keys]
-  if (words.length === 1) addWord(keys, scheme)
+    if (second.startsWith(token.signed)) return
+  if (words.length === 1) for (const piece of withPieces([first])) addWord(found, piece)
+  if (!token && !shortSchemes.test(first)) addRest(found, value)
   // A blank that HTTP does not know may come before the only word.
   if (words.length > 1 || value.length > trimmed.length) {
-    const isBasic = scheme.toLowerCase() === 'basic'
-    const taken = isPlain ? new Set([second]) : wordsOf(value, words)
+    const isBasic = first.toLowerCase() === 'basic'
+    const taken = withPieces(isPlain ? [second] : wordsOf(value, words))
     const texts = [...taken, ...(isPlain ? [] : [words.slice(1).join(' ')])].flatMap(decodings)
-    for (const text of texts) addUser(keys, text, isBasic)
-    if (words.length > 2 && isParameter(second)) addParameters(keys, trimmed, words.at(-1) ?? '')
-    else if (!isPlain) for (const word of taken) addWord(keys, word)
-    else if (!texts.every(isPlainText)) addWord(keys, parameterOf(trimmed) ?? second)
+    for (const text of texts) addUser(found.keys, text, isBasic)
+    if (words.length > 2 && isParameter(second)) addParameters(found, trimmed, words)
+    else if (!isPlain) for (const word of taken) if (!scheme.test(word)) addWord(found, word)
+    if (isPlain && !texts.every(isPlainText)) addPlain(found, taken, parameterOf(trimmed))
   }
-  return [...keys]
 }
 
-const none: readonly string[] = []
+function addTooMany({ keys }: Found): void {
+  for (const key of tooManyValues) keys.add(key)
+}
+
+/** Adds each word with the text before its first comma or semicolon, without empty pieces before it. */
+function withPieces(words: Iterable<string>): ReadonlySet<string> {
+  const pieces = new Set<string>()
+  for (const word of words) pieces.add(word).add(/[^,;]+/.exec(word)?.[0] ?? word)
+  return pieces
+}
+
+/** Some backends cut off as many characters as `Bearer ` has, whatever they are. */
+function addRest(found: Found, value: string): void {
+  const rest = value.slice(LENGTH_OF_BEARER)
+  if (secretWord.test(rest)) addWord(found, rest)
+}
+
+/** @param token the value of the parameter `token` */
+function addPlain(found: Found, words: Iterable<string>, token: string | undefined): void {
+  if (token !== undefined) addWord(found, token)
+  for (const word of words) if (token === undefined || !/^token=/i.test(word)) addWord(found, word)
+}
 
 /**
  * Returns the keys of another header with a token or an API key: the header and payload of a JSON Web Token, otherwise the value. A long
@@ -100,7 +138,7 @@ const none: readonly string[] = []
  */
 export function tokenKeys(value: string): readonly string[] {
   const trimmed = withoutBlanksAround(value)
-  if (trimmed === '') return none
+  if (trimmed === '') return []
   const tokens = findTokens(trimmed)
   if (tokens.length > MAX_TOKENS) return tooManyValues
   if (tokens.length === 0) return [/[\t ]/.test(trimmed) ? trimmed : comparableWord(trimmed)]
@@ -124,13 +162,14 @@ function isParameter(word: string): boolean {
   return parameter.test(word) && (usualParameter.test(word) || comparableWord(word) === word)
 }
 
-function addWord(keys: Set<string>, word: string): void {
+function addWord(found: Found, word: string): void {
   const bare = withoutPunctuationAround(word)
   if (bare === '') return
+  found.words.add(bare)
   const tokens = findTokens(bare)
-  if (tokens.length > MAX_TOKENS) for (const key of tooManyValues) keys.add(key)
-  for (const { content } of tokens) keys.add(`Bearer ${content}`)
-  if (tokens.length === 0) keys.add(`Bearer ${comparableWord(bare)}`)
+  if (tokens.length > MAX_TOKENS) addTooMany(found)
+  for (const { content } of tokens) found.keys.add(`Bearer ${content}`)
+  if (tokens.length === 0) found.keys.add(`Bearer ${comparableWord(bare)}`)
 }
 
 /** Trims punctuation without a regular expression, which would restart at each trailing character. */
@@ -147,11 +186,13 @@ function addUser(keys: Set<string>, decoded: string, isBasic: boolean): void {
   keys.add(`Basic ${Buffer.from(lenientUser(decoded), 'latin1').toString('base64')}`)
 }
 
-function addParameters(keys: Set<string>, value: string, last: string): void {
+function addParameters(found: Found, value: string, words: readonly string[]): void {
   const token = parameterOf(value)
-  if (!isParameter(last)) addWord(keys, last)
-  if (token !== undefined) addWord(keys, token)
-  else keys.add(canonicalCredentials(value))
+  const last = words.at(-1) ?? ''
+  const named = wordsAfterSchemes(words).filter((word) => word.length >= MIN_TOKEN_LENGTH)
+  for (const word of withPieces([last, ...named])) if (!isParameter(word)) addWord(found, word)
+  if (token !== undefined) addWord(found, token)
+  else found.keys.add(canonicalCredentials(value))
 }
 
 /** Rails reads `Token token="…", nonce="…"`, and also accepts `Bearer`. */
@@ -166,8 +207,7 @@ function wordsOf(value: string, words: readonly string[]): ReadonlySet<string> {
   const texts = new Set([value, withoutBlanksAround(value)])
   for (const { second, blanks } of splitters)
     for (const text of texts) taken.add(second.exec(text)?.[1] ?? '').add(lastWord(text, blanks))
-  for (let i = 1; i < words.length && taken.size <= MAX_WORDS; i++)
-    if (isScheme(words[i - 1] ?? '')) taken.add(words[i] ?? '')
+  for (const word of wordsAfterSchemes(words)) taken.add(word)
   const token = parameterOf(value)
   if (token !== undefined) taken.add(token)
   return taken
@@ -177,8 +217,17 @@ function lastWord(text: string, blanks: readonly string[]): string {
   return text.slice(1 + Math.max(...blanks.map((blank) => text.lastIndexOf(blank))))
 }
 
-function isScheme(word: string): boolean {
-  return word.length <= MAX_SCHEME_LENGTH && schemes.has(word.toLowerCase())
+/** Returns the words after names of schemes, without those of punctuation alone. Laravel also takes the text after `xBearer `. */
+function wordsAfterSchemes(words: readonly string[]): readonly string[] {
+  const found = new Set<string>()
+  let isNext = false
+  for (const word of words) {
+    if (found.size > MAX_WORDS) break
+    const isEmpty = withoutPunctuationAround(word) === ''
+    if (isNext && !isEmpty) found.add(word)
+    isNext = endsWithScheme.test(word) || (isNext && isEmpty)
+  }
+  return [...found]
 }
 
 /** With more words than this, the request is rejected in any case. */

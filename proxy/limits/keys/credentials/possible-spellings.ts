@@ -2,7 +2,7 @@ import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/
 import { withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { maxReadings } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
-import { credentialKeys } from './credential-keys.ts'
+import { readCredentials } from './credential-keys.ts'
 import { blanks, canonicalCredentials, usualSchemes } from './credentials.ts'
 import { joinedTexts, textsWithoutSchemes } from './removed-schemes.ts'
 
@@ -14,6 +14,9 @@ const MAX_LINES = maxReadings
 
 /** Maximum number of tokens that differ in their signature or in the text after it. Four tokens in lines of their own have ten. */
 const MAX_SIGNATURES = 16
+
+/** Maximum number of different words that backends may take as a token. Eight lines with a token each have eight. */
+const MAX_WORDS = 32
 
 /**
  * Returns the usual spellings of all credentials that some backend may read from the lines of `Authorization`: from one line, or from all
@@ -30,11 +33,13 @@ export function possibleSpellings(lines: readonly string[]): Iterable<string> | 
   const tokens = tokensIn(sent)
   if (tokens === undefined) return undefined
   const values = sent.flatMap((value) => [value, ...joinedTexts(value)])
-  const keys = new Set(sent.flatMap(credentialKeys))
-  if (keys.size > maxReadings) return undefined
+  const read = sent.map(readCredentials)
+  const keys = new Set(read.flatMap((one) => [...one.keys]))
+  const words = new Set(read.flatMap((one) => [...one.words]))
+  if (keys.size > maxReadings || words.size > MAX_WORDS) return undefined
   return Iterator.from([
     spellingsOfTokens(tokens),
-    spellingsOfKeys(keys),
+    spellingsOfWords(keys, words),
     ...values.map(spellingsOfValue),
   ]).flatMap((spellings) => spellings)
 }
@@ -62,10 +67,13 @@ function* spellingsOfTokens(tokens: readonly SpelledToken[]): Generator<string> 
         yield* withEachScheme(`${content}.${withoutSpareBits(signature.slice(0, length))}`)
 }
 
-function* spellingsOfKeys(keys: Iterable<string>): Generator<string> {
+/** @param words as sent; the keys lack some of their characters */
+function* spellingsOfWords(keys: Iterable<string>, words: ReadonlySet<string>): Generator<string> {
+  const spellings = new Set(words)
   for (const key of keys)
     if (key.startsWith('Bearer '))
-      for (const spelling of spellingsOfWord(key.slice('Bearer '.length))) yield* withEachScheme(spelling)
+      for (const spelling of spellingsOfWord(key.slice('Bearer '.length))) spellings.add(spelling)
+  for (const spelling of spellings) yield* withEachScheme(spelling)
 }
 
 function* spellingsOfValue(value: string): Generator<string> {

@@ -29,10 +29,19 @@ function lastToken(string $value, string $secret): ?string {
     return token("Bearer $token", $secret);
 }
 
+// Laravel's Request::bearerToken.
+function bearerToken(string $value, array $tokens): ?string {
+    $at = strrpos($value, 'Bearer ');
+    if ($at === false) return null;
+    $token = explode(',', substr($value, $at + 7))[0];
+    return in_array($token, $tokens, true) ? $token : null;
+}
+
 $valid = fn (?string $text) => $text !== null && mb_check_encoding($text, 'UTF-8') ? $text : null;
 echo json_encode([
     'php basic' => array_map(fn ($value) => $valid(basic(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'))), $asked['values']),
     'php token' => array_map(fn ($value) => $valid(token(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['secret'])), $asked['values']),
     'php last token' => array_map(fn ($value) => $valid(lastToken(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['secret'])), $asked['values']),
+    'laravel' => array_map(fn ($value) => $valid(bearerToken(mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8'), $asked['tokens'])), $asked['values']),
     'php replaced token' => array_map(fn ($value) => $valid(token('Bearer ' . str_replace('Bearer ', '', mb_convert_encoding($value, 'ISO-8859-1', 'UTF-8')), $asked['secret'])), $asked['values']),
 ]);

@@ -11,6 +11,13 @@ readers = {
   'ruby-jwt last word' => lambda { |value|
     JWT.decode(value.split(' ').last, secret, true, algorithm: 'HS256')[0]['sub']
   },
+  # ActionController::HttpAuthentication::Token.
+  'rails token' => lambda { |value|
+    rest = value[/\A(?:Token|Bearer)\s+(.*)/m, 1]
+    pieces = rest.split(/(?:,|;|\t)\s*/).reject(&:empty?)
+    token = pieces[0].sub(/\Atoken=/, '').delete_prefix('"').delete_suffix('"')
+    asked['tokens'].include?(token) ? token : nil
+  },
   # Rack::Auth::Basic::Request#credentials.
   'rack basic' => lambda { |value|
     scheme, params = value.split(' ', 2)
