@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
+import { ownCopy } from '../../../http/message/detach-buffer.ts'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
 import { haveTooManyChecks } from './check-costs.ts'
 import { claimDetails, type ClaimDetails } from './claim-details.ts'
@@ -213,7 +214,7 @@ export class TokenVerifier {
     const [oldest] = this.#verified.keys()
     const isFull = !this.#verified.has(id) && this.#verified.size >= capacity
     if (isFull && oldest !== undefined && this.#verified.delete(oldest)) this.#evictions += 1
-    this.#verified.set(id, { signature, claims, endsAtMs: now() + TRUSTED_MS })
+    this.#verified.set(id, { signature: ownCopy(signature), claims, endsAtMs: now() + TRUSTED_MS })
   }
 }
 

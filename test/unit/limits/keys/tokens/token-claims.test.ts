@@ -1,7 +1,9 @@
 import { createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { CompactSign, exportJWK, SignJWT, UnsecuredJWT, type JWK, type JWTHeaderParameters } from 'jose'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { findTokens } from '../../../../../proxy/http/fields/json-web-tokens.ts'
 import { type SentToken, TokenVerifier } from '../../../../../proxy/limits/keys/tokens/token-claims.ts'
+import { collectGarbage } from '../../../../../shared/v8-gc.ts'
 
 // The attack: a forged or altered token, which would count as another client's, or as nobody's.
 
@@ -66,6 +68,29 @@ function sent(token: string): SentToken {
 async function subOf(verifier: TokenVerifier, token: string): Promise<string | undefined> {
   return (await verifier.claimsOf(sent(token)))?.get('sub')
 }
+
+test('a remembered token does not keep the request head in memory that it came in', async () => {
+  text = 'a secret of thirty-two bytes, or more'
+  const verifier = create({ isSecret: true, capacity: 1000 })
+  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const read = async (id: number): Promise<void> => {
+    const signed = `${encode({ alg: 'HS256' })}.${encode({ ...usual, id })}`
+    const signature = createHmac('sha256', text ?? '')
+      .update(signed)
+      .digest('base64url')
+    const head = Buffer.from(`Authorization: Bearer ${signed}.${signature}\r\nCookie: ${'c'.repeat(14_000)}`)
+    const value = head.toString('latin1').slice('Authorization: '.length).split('\r\n', 1)[0] ?? ''
+    for (const token of findTokens(value)) expect((await verifier.claimsOf(token))?.get('sub')).toBe('alice')
+  }
+  await read(-1)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let id = 0; id < 500; id++) await read(id)
+  collectGarbage()
+  // 500 heads are 7 MB.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(3_000_000)
+  expect(verifier.readUse().size).toBe(501)
+})
 
 describe('a token that is verified', () => {
   test('a verified token returns only the claims that rules count by', async () => {
