@@ -307,6 +307,23 @@ test('U+0085 around the name and the value of a cookie makes no other client', (
   expect(cookieValues('user=abc\x85', 'user', 8)).toContain('abc')
 })
 
+test('clients whose quoted cookies begin with the same word have no value in common', () => {
+  const rest = fc.string({ unit: fc.constantFrom('a', 'b', '7', '.', ' '), minLength: 1, maxLength: 12 })
+  const around = fc.constantFrom('', 'a=1; ', 'x ')
+  fc.assert(
+    fc.property(around, rest, rest, (before, one, other) => {
+      fc.pre(one.trim() !== other.trim())
+      const valuesWith = (text: string): string[] =>
+        cookieValues(`${before}user="Bearer ${text}1"; b=2`, 'user', 8)
+      const shared = new Set(valuesWith(one)).intersection(new Set(valuesWith(other)))
+      expect([...shared]).toEqual([])
+    }),
+    many,
+  )
+  // Without a closing quote, the value may end at the blank.
+  expect(cookieValues('user="Bearer a; b=2', 'user', 8)).toContain('bearer')
+})
+
 test('a plain value counts as one client', () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[G-Zg-z][A-Za-z0-9._~-]{0,19}$/), (value) => {

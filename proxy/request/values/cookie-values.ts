@@ -146,6 +146,9 @@ function isEscaped(header: string, at: number): boolean {
 /** Adds the possible values that begin here: up to the first occurrence of each character that may end a value, and the quoted text. */
 function addReadings(values: DecodedValues, header: string, start: number, latest: readonly Ending[]): void {
   const isQuoted = header.charCodeAt(start) === quote
+  const closing = isQuoted ? endOfQuoted(header, start) : undefined
+  // Text with blanks between quotes is read whole, such as `"Bearer …"` (FastAPI). Its first word may be that of all clients.
+  const noBlankUntil = closing !== undefined && !isEscaped(header, closing - 1) ? closing : 0
   const met = new Set<Ending>()
   let isComplete = false
   let goesOn = !isQuoted
@@ -169,6 +172,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     if (met.has(ending)) continue
     met.add(ending)
     isComplete = ending === 'semicolon' || latest.every((one) => met.has(one))
+    if (ending === 'blank' && at < noBlankUntil) continue
     const value = header.slice(start, at)
     if (
       latest[0] === ending ||
@@ -178,7 +182,6 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
       addWithoutTrailingBlanks(values, value)
   }
   if (at >= header.length) addWithoutTrailingBlanks(values, header.slice(start))
-  const closing = isQuoted ? endOfQuoted(header, start) : undefined
   if (closing !== undefined) values.add(header.slice(start, closing))
 }
 
