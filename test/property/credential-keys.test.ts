@@ -248,6 +248,21 @@ describe('credentials', () => {
     expect(credentialKeys(form.replace('SECRET', secret))).toContain(key)
   })
 
+  test('a UUID as a token has one key in every spelling', () => {
+    const uuid = '550e8400-e29b-41d4-a716-446655440000'
+    const [key] = credentialKeys(`Bearer ${uuid}`)
+    for (const spelling of [
+      uuid.toUpperCase(),
+      uuid.replaceAll('-', ''),
+      `{${uuid}}`,
+      `urn:uuid:${uuid}`,
+      `URN:UUID:${uuid}`,
+    ])
+      for (const value of [`Bearer ${spelling}`, spelling, `Bearer ${spelling},1`, `x y ${spelling}`])
+        expect(credentialKeys(value), value).toContain(key)
+    expect(credentialKeys(`Bearer ${uuid}`)).toHaveLength(1)
+  })
+
   test('of more than 4 KB are rejected unless they are one or two words', () => {
     const long = 'a'.repeat(5000)
     expect(credentialKeys(`Negotiate ${long}`)).toEqual([`Bearer ${long}`])

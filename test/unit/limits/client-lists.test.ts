@@ -64,6 +64,7 @@ describe('denied credentials in Authorization', () => {
       secret('authorization', `Bearer ${token}`),
       secret('authorization', 'Token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b'),
       secret('authorization', 'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n'),
+      secret('authorization', 'Bearer 550e8400-e29b-41d4-a716-446655440000'),
       secret('authorization', `Basic ${btoa('Alice:secret')}`),
     ],
   })
@@ -86,6 +87,8 @@ describe('denied credentials in Authorization', () => {
     'x Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
     '1234567 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
     '12345671|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
+    'Bearer 550E8400-E29B-41D4-A716-446655440000',
+    'Bearer urn:uuid:550e8400e29b41d4a716446655440000',
     'token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b==!',
     `Bearer${'\xe3\x80\x80'.repeat(20)}${token}\xc2\xa0`,
     'Bearer \xe2\x80\x839f86d081884c7d659a2feaa0c55ad015a3bf4f1b\xc2\x85',

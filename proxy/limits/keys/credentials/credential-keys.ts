@@ -2,6 +2,7 @@ import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
 import { alphanumerics, createCharacterFilter } from '../../../http/fields/kept-characters.ts'
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { tokenCharacters } from '../../../http/message/token.ts'
+import { uuidsOf } from '../../../request/values/uuid.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
 import { canonicalCredentials, tokenParameter } from './credentials.ts'
@@ -52,6 +53,7 @@ const punctuation = new Set([',', ';', '"', "'"])
  *
  * - A JSON Web Token counts by its header and payload, at any place in the value, because its signature has countless spellings.
  * - `Basic` counts by user and password, in each way in which a decoder reads them.
+ * - A UUID counts in one spelling.
  * - Any other token counts by itself, regardless of the scheme, because many backends take the second word of the field, or the last, or
  *   the whole field without the name of the scheme.
  * - A token with a comma or a semicolon in it also counts by the text before it, where Laravel and Rails cut it off.
@@ -151,7 +153,10 @@ const LONG_WORD = 40
 
 const onlySignificant = createCharacterFilter(`${alphanumerics}+/_-`)
 
+/** Returns a UUID in one spelling, and the letters and digits of a long word. */
 function comparableWord(word: string): string {
+  const [uuid] = uuidsOf(word.toLowerCase())
+  if (uuid !== undefined) return uuid
   const significant = onlySignificant(word)
   if (significant.length < LONG_WORD) return word
   return significant.replaceAll('+', '-').replaceAll('/', '_')

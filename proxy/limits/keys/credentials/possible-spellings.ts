@@ -90,9 +90,10 @@ function* withEachScheme(word: string): Generator<string> {
   for (const scheme of usualSchemes) yield `${scheme} ${word}`
 }
 
-/** Spells the word in both alphabets of base64, with padding and without. */
+/** Spells a UUID with dashes, too, and the word in both alphabets of base64, with padding and without. */
 function spellingsOfWord(word: string): ReadonlySet<string> {
-  const alphabets = [word, word.replaceAll('-', '+').replaceAll('_', '/')]
+  const withDashes = word.replace(/^(\w{8})(\w{4})(\w{4})(\w{4})(\w{12})$/, '$1-$2-$3-$4-$5')
+  const alphabets = [word, withDashes, word.replaceAll('-', '+').replaceAll('_', '/')]
   return new Set(alphabets.flatMap((text) => [text, text.padEnd(Math.ceil(text.length / 4) * 4, '=')]))
 }
 
