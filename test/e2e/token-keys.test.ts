@@ -27,6 +27,12 @@ function tokenOf(sub: string, claims: object = {}): Promise<string> {
     .sign(privateKey)
 }
 
+function tokenSignedWith(secret: Buffer, sub: string): Promise<string> {
+  return new SignJWT({ iss: 'https://issuer.example', aud: 'app', sub })
+    .setProtectedHeader({ alg: 'HS256' })
+    .sign(secret)
+}
+
 async function start(jwt: string, store: Record<string, string>): Promise<HostedGateway> {
   const { url } = await startBackend()
   const CONFIG_FILE = join(makeTemporaryDirectory(), 'sluice.yaml')
@@ -193,12 +199,19 @@ test.each([
   [
     'a shared secret',
     () => {
-      const secret = 'a secret of thirty-two bytes, or more'
-      const make = (sub: string): Promise<string> =>
-        new SignJWT({ iss: 'https://issuer.example', aud: 'app', sub })
-          .setProtectedHeader({ alg: 'HS256' })
-          .sign(Buffer.from(secret))
-      return ['secretFile', `${secret}\n`, make] as const
+      const secret = 'a secret of thirty-two bytes, or möre'
+      return [
+        'secretFile',
+        `${secret}\n`,
+        (sub: string) => tokenSignedWith(Buffer.from(secret), sub),
+      ] as const
+    },
+  ],
+  [
+    'a shared secret that is not text',
+    () => {
+      const secret = Buffer.from(`\xff${'\x80'.repeat(31)}\n`, 'latin1')
+      return ['secretFile', secret, (sub: string) => tokenSignedWith(secret, sub)] as const
     },
   ],
 ])('keys from %s', async (_, make) => {

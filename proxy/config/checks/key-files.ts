@@ -29,10 +29,9 @@ export function readKeys(
   const path = resolve(folder, jwt.place.path)
   try {
     const content = readRegularFileSync(path)
-    const text = content.toString()
     const located = { ...jwt, place: { ...jwt.place, path, digest: hash('sha256', content) } }
-    if (kind === 'file') return { jwt: located, keySet: checkKeySet(text), problems: [] }
-    checkSecret(text)
+    if (kind === 'file') return { jwt: located, keySet: checkKeySet(content.toString()), problems: [] }
+    checkSecret(content)
     return { jwt: located, problems: [] }
   } catch (error) {
     const [field, needed] =

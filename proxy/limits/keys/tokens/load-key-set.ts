@@ -1,4 +1,5 @@
-import { withoutMark } from '../../../../shared/settings/byte-order-mark.ts'
+import { isUtf8 } from 'node:buffer'
+import { withoutMark, withoutMarkBytes } from '../../../../shared/settings/byte-order-mark.ts'
 import { readRegularFile } from '../../../../shared/settings/regular-file.ts'
 
 /** The source of the keys that verify tokens. */
@@ -18,11 +19,11 @@ const MAX_BYTES = 1024 * 1024
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
 const MIN_SECRET_BYTES = 32
 
-/** Loads the text of a key set, or the secret. Rejects if it cannot be read or is invalid, and for a URL after five seconds. */
+/** Loads the text of a key set, or the secret with one character per byte. Rejects if it cannot be read or is invalid, and for a URL after five seconds. */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
   if (place.kind === 'url') return checkKeySet(await fetchText(place.url))
-  const text = (await readRegularFile(place.path)).toString()
-  return place.kind === 'secret' ? checkSecret(text) : checkKeySet(text)
+  const content = await readRegularFile(place.path)
+  return place.kind === 'secret' ? checkSecret(content) : checkKeySet(content.toString())
 }
 
 async function fetchText(url: string): Promise<string> {
@@ -44,10 +45,16 @@ async function fetchText(url: string): Promise<string> {
   return text
 }
 
-/** @returns the secret, without the byte order mark and the line end of its file */
-export function checkSecret(text: string): string {
-  const secret = withoutMark(text).replace(/\r?\n$/, '')
-  if (Buffer.byteLength(secret) < MIN_SECRET_BYTES) throw new Error(`shorter than ${MIN_SECRET_BYTES} bytes`)
+/**
+ * @param content a text in UTF-8, or the bytes of the secret, of which all count
+ * @returns the secret with one character per byte, without the byte order mark and the line end of a text
+ * @throws Error if it is shorter than 32 bytes
+ */
+export function checkSecret(content: Buffer): string {
+  const isText = isUtf8(content)
+  const bytes = (isText ? withoutMarkBytes(content) : content).toString('latin1')
+  const secret = isText ? bytes.replace(/\r?\n$/, '') : bytes
+  if (secret.length < MIN_SECRET_BYTES) throw new Error(`shorter than ${MIN_SECRET_BYTES} bytes`)
   return secret
 }
 

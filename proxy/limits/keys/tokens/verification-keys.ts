@@ -28,9 +28,9 @@ const signatureBytes: Readonly<Record<string, number>> = {
   Ed25519: 64,
 }
 
-/** @param secret the secret that is shared with the issuer of the tokens */
+/** @param secret the secret that is shared with the issuer of the tokens, one character per byte */
 export function chooseSecret(secret: string): KeyChooser {
-  const key = new TextEncoder().encode(secret)
+  const key = Buffer.from(secret, 'latin1')
   return ({ alg }) => {
     const signatureLength = base64Length(signatureBytes[alg] ?? 0)
     return Promise.resolve([{ key, signatureLength, checkUs: checkCostUs(alg) }])
