@@ -39,7 +39,7 @@ const readers: Readonly<Record<string, Reader>> = {
   "the text left by PHP's str_ireplace": (value) => value.replaceAll(/bearer/gi, '').trim(),
   "a token in the text left by Python's replace": (value) => contentOf(value.replaceAll('Bearer ', '')),
   "user and password in the text left by Java's replace": (value) =>
-    decoded(skipOthers(value.replace('Basic ', ''))),
+    /^basic /i.test(value) ? decoded(skipOthers(value.replaceAll('Basic ', ''))) : undefined,
   "the token that Laravel's bearerToken returns": (value) =>
     /^[^]*Bearer ([^]*)/.exec(value)?.[1]?.split(',')[0],
   'the token that Rails reads': (value) =>
@@ -261,6 +261,33 @@ describe('credentials', () => {
       for (const value of [`Bearer ${spelling}`, spelling, `Bearer ${spelling},1`, `x y ${spelling}`])
         expect(credentialKeys(value), value).toContain(key)
     expect(credentialKeys(`Bearer ${uuid}`)).toHaveLength(1)
+  })
+
+  const bytesOf = (length: number, seed: number): Buffer => Buffer.alloc(length, `${seed}-\xff\x80`, 'latin1')
+  test.each([
+    ['Fernet', Buffer.concat([Buffer.of(0x80, 0, 0, 0, 0), bytesOf(68, 7)]).toString('base64url')],
+    [
+      'an encrypted JSON Web Token',
+      `eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..${bytesOf(12, 1).toString('base64url')}.${bytesOf(31, 2).toString('base64url')}.${bytesOf(16, 3).toString('base64url')}`,
+    ],
+  ])('has one key whatever the unused bits of its last character are: %s', (_, token) => {
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+    const at = alphabet.indexOf(token.slice(-1))
+    const [key] = credentialKeys(`Bearer ${token}`)
+    for (let bits = 0; bits < 16; bits++) {
+      const spelled = `${token.slice(0, -1)}${alphabet[(at & ~15) | bits] ?? ''}`
+      for (const value of [spelled, `${spelled}==`, `${spelled}==junk`, spelled.replace('A', 'A!')]) {
+        expect(credentialKeys(`Bearer ${value}`), value).toContain(key)
+        expect(tokenKeys(value), value).toContain(tokenKeys(token)[0])
+      }
+    }
+    expect(credentialKeys(`Bearer ${token}==`)).toHaveLength(1)
+  })
+
+  test('long tokens that differ in the last character have different keys', () => {
+    const token = `tenant-of-a-long-name-with-many-letters-01`
+    expect(credentialKeys(`Bearer ${token}1`)).not.toEqual(credentialKeys(`Bearer ${token}2`))
+    expect(credentialKeys(`Bearer ${token}`)).not.toEqual(credentialKeys(`Bearer ${token.slice(0, -1)}2`))
   })
 
   test('of more than 4 KB are rejected unless they are one or two words', () => {

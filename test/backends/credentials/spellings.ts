@@ -23,6 +23,8 @@ const fernetOf = (text: string): string =>
 export const encoded = {
   first: fernetOf('first \xfb\xff\xbe of two, which is long enough to be one    '),
   second: fernetOf('second\xfb\xff\xbe of two, which is long enough to be one    '),
+  // With padding, and so with spare bits.
+  third: fernetOf('third of three, which is long enough to be one'.padEnd(50)),
 }
 export const tokens = [
   'tok-0123456789abcdef',
@@ -92,6 +94,7 @@ const changes: readonly ((spelling: Spelling, random: Random) => void)[] = [
   (s, random) => (s.after = `${pick(random, ',;')}${text(random, `${alphabet},;= `, 12)}`),
   (s, random) => (s.before = `Digest username=${text(random, alphabet, 5)}, `),
   (s, random) => (s.word = s.word.replace(/=+$/, pick(random, ['', '=', '==', '====']))),
+  (s, random) => (s.word = s.word.replace(/[\w-](?==*$)/, pick(random, alphabet))),
   (s) => (s.word = s.word.replaceAll('-', '+').replaceAll('_', '/')),
   (s, random) =>
     (s.word = s.word.replace(/[-_+/]/g, (c) => (random() < 0.5 ? c : ('+/-_'['-_+/'.indexOf(c)] ?? c)))),

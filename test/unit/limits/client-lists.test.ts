@@ -59,11 +59,14 @@ describe('client lists with addresses', () => {
 
 describe('denied credentials in Authorization', () => {
   const token = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.NHVaYe26MbtOYhSKkoKYdFVomg4i8ZJd8_-RU8VNbfc'
+  const encrypted =
+    'eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..MS3_gDEt_4AxLf-A.Mi3_gDIt_4AyLf-AMg.My3_gDMt_4AzLf-AMy3_gQ'
   const lists = compile({
     denyList: [
       secret('authorization', `Bearer ${token}`),
       secret('authorization', 'Token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b'),
       secret('authorization', 'Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n'),
+      secret('authorization', `Bearer ${encrypted}`),
       secret('authorization', 'Bearer 550e8400-e29b-41d4-a716-446655440000'),
       secret('authorization', `Basic ${btoa('Alice:secret')}`),
     ],
@@ -87,6 +90,8 @@ describe('denied credentials in Authorization', () => {
     'x Bearer 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
     '1234567 1|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
     '12345671|aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6kL9n',
+    `Bearer ${encrypted}`,
+    `Bearer ${encrypted.slice(0, -1)}R==`,
     'Bearer 550E8400-E29B-41D4-A716-446655440000',
     'Bearer urn:uuid:550e8400e29b41d4a716446655440000',
     'token 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b==!',

@@ -34,7 +34,7 @@ function decode(text: string): string {
  *
  * @param whole minimum length of a group with its padding; padding of a shorter group is skipped
  */
-function upToPadding(text: string, whole: number): string {
+export function upToPadding(text: string, whole: number): string {
   let at = text.indexOf('=')
   if (at === -1) return text
   let kept = text.slice(0, at)

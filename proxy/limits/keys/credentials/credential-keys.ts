@@ -1,10 +1,9 @@
 import { findTokens, MAX_TOKENS } from '../../../http/fields/json-web-tokens.ts'
-import { alphanumerics, createCharacterFilter } from '../../../http/fields/kept-characters.ts'
 import { withoutBlanksAround, withSpaces } from '../../../http/fields/trim-blanks.ts'
 import { tokenCharacters } from '../../../http/message/token.ts'
-import { uuidsOf } from '../../../request/values/uuid.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { decodings, isPlainText, lenientUser } from './basic-credentials.ts'
+import { comparableWord, comparableWords, usualEncryptedToken } from './comparable-words.ts'
 import { canonicalCredentials, tokenParameter } from './credentials.ts'
 import { joinedTexts } from './removed-schemes.ts'
 
@@ -143,23 +142,9 @@ export function tokenKeys(value: string): readonly string[] {
   if (trimmed === '') return []
   const tokens = findTokens(trimmed)
   if (tokens.length > MAX_TOKENS) return tooManyValues
-  if (tokens.length === 0) return [/[\t ]/.test(trimmed) ? trimmed : comparableWord(trimmed)]
+  if (tokens.length === 0) return /[\t ]/.test(trimmed) ? [trimmed] : comparableWords(trimmed)
   const contents = tokens.map(({ content }) => content)
   return [...new Set(/[\t ]/.test(trimmed) ? [...contents, trimmed] : contents)]
-}
-
-/** Minimum letters and digits of a word that is identified by them alone. */
-const LONG_WORD = 40
-
-const onlySignificant = createCharacterFilter(`${alphanumerics}+/_-`)
-
-/** Returns a UUID in one spelling, and the letters and digits of a long word. */
-function comparableWord(word: string): string {
-  const [uuid] = uuidsOf(word.toLowerCase())
-  if (uuid !== undefined) return uuid
-  const significant = onlySignificant(word)
-  if (significant.length < LONG_WORD) return word
-  return significant.replaceAll('+', '-').replaceAll('/', '_')
 }
 
 /** A long value may be a token with an inserted `=`. */
@@ -171,10 +156,12 @@ function addWord(found: Found, word: string): void {
   const bare = withoutPunctuationAround(word)
   if (bare === '') return
   found.words.add(bare)
+  const encrypted = usualEncryptedToken(bare)
+  if (encrypted !== undefined) found.words.add(encrypted)
   const tokens = findTokens(bare)
   if (tokens.length > MAX_TOKENS) addTooMany(found)
   for (const { content } of tokens) found.keys.add(`Bearer ${content}`)
-  if (tokens.length === 0) found.keys.add(`Bearer ${comparableWord(bare)}`)
+  if (tokens.length === 0) for (const one of comparableWords(bare)) found.keys.add(`Bearer ${one}`)
 }
 
 /** Trims punctuation without a regular expression, which would restart at each trailing character. */
