@@ -215,6 +215,7 @@ describe('credentials', () => {
       ['Bearer sk-12Bearer34', 'sk-1234'],
       ['Token sk-12Token 34', 'sk-1234'],
       ['Bearer Bearersk-1234', 'sk-1234'],
+      ['Bearer sk-1234Bearer', 'sk-1234'],
       ['Bearersk-1234', 'sk-1234'],
     ] as const)
       expect(credentialKeys(value), value).toContain(`Bearer ${word}`)

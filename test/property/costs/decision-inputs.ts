@@ -107,6 +107,12 @@ const credentials: CostRow = {
   ...namedByIndex,
   name: 'Authorization',
   units: [
+    'xBearer ',
+    'bearerBearer',
+    'xBearer a,bearer b,Basic c,Token d,JWT e ',
+    `Bearer ${btoa('{"alg":"HS256"}')}.{n}a.bbBearer bearer Basic basic Token token `,
+    'gAAAAA==',
+    'a..b.c.d',
     ' ',
     '\t',
     '=',
@@ -187,6 +193,8 @@ const listedCredentials: CostRow = {
     `\n${btoa('{"alg":"HS256"}')}.{n}a.${'b'.repeat(65)}`,
     '\nBearer {n}',
     '\n,{n}',
+    `\nBearer ${btoa('{"alg":"HS256"}')}.a.${'b'.repeat(40)}Bearer bearer Basic {n}Token `,
+    `\nBearer ${'b'.repeat(40)}!{n},Bearer !,`,
   ],
   atoms: [...credentials.atoms, '\n', '{n}'],
   open: openText((value) => {

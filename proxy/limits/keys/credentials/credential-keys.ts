@@ -65,12 +65,14 @@ export function credentialKeys(value: string): readonly string[] {
 }
 
 /** The keys of the credentials in `Authorization`, and the words that backends may take as a token, as they were sent. */
-export type Credentials = { readonly keys: ReadonlySet<string>; readonly words: ReadonlySet<string> }
+type Credentials = { readonly keys: ReadonlySet<string>; readonly words: ReadonlySet<string> }
 
 /** Returns the keys as `credentialKeys` does. If they are too many, the words are incomplete. */
 export function readCredentials(value: string): Credentials {
-  const found: Found = { keys: new Set(), words: new Set() }
-  for (const text of [value, ...joinedTexts(value)]) {
+  const found: Found = { keys: new Set(), words: new Set(), hasTokens: false }
+  const joined = joinedTexts(value)
+  if (joined === undefined) addTooMany(found)
+  for (const text of [value, ...(joined ?? [])]) {
     const spaced = withSpaces(text)
     // Base64 decoders skip the bytes of a blank in UTF-8, and read a single word.
     if (spaced !== text) addCredentials(found, spaced)
@@ -79,7 +81,8 @@ export function readCredentials(value: string): Credentials {
   return found
 }
 
-type Found = { readonly keys: Set<string>; readonly words: Set<string> }
+/** `hasTokens`: whether the text that is being read has JSON Web Tokens. Otherwise its words have none. */
+type Found = { readonly keys: Set<string>; readonly words: Set<string>; hasTokens: boolean }
 
 function addCredentials(found: Found, value: string): void {
   const trimmed = withoutBlanksAround(value)
@@ -91,6 +94,7 @@ function addCredentials(found: Found, value: string): void {
   const tokens = findTokens(trimmed)
   // The backend may use a token that was not found.
   if (tokens.length > MAX_TOKENS) return addTooMany(found)
+  found.hasTokens = tokens.length > 0
   for (const { content } of tokens) found.keys.add(`Bearer ${content}`)
   const [token] = tokens
   if (token && tokens.length === 1 && isPlain && words.length === 2 && usualToken.test(second))
@@ -152,13 +156,15 @@ function isParameter(word: string): boolean {
   return parameter.test(word) && (usualParameter.test(word) || comparableWord(word) === word)
 }
 
+const none: ReturnType<typeof findTokens> = []
+
 function addWord(found: Found, word: string): void {
   const bare = withoutPunctuationAround(word)
   if (bare === '') return
   found.words.add(bare)
   const encrypted = usualEncryptedToken(bare)
   if (encrypted !== undefined) found.words.add(encrypted)
-  const tokens = findTokens(bare)
+  const tokens = found.hasTokens ? findTokens(bare) : none
   if (tokens.length > MAX_TOKENS) addTooMany(found)
   for (const { content } of tokens) found.keys.add(`Bearer ${content}`)
   if (tokens.length === 0) for (const one of comparableWords(bare)) found.keys.add(`Bearer ${one}`)

@@ -32,7 +32,7 @@ export function possibleSpellings(lines: readonly string[]): Iterable<string> | 
   const sent = lines.length > 1 ? [...different, lines.join(', ')] : different
   const tokens = tokensIn(sent)
   if (tokens === undefined) return undefined
-  const values = sent.flatMap((value) => [value, ...joinedTexts(value)])
+  const values = sent.flatMap((value) => [value, ...(joinedTexts(value) ?? [])])
   const read = sent.map(readCredentials)
   const keys = new Set(read.flatMap((one) => [...one.keys]))
   const words = new Set(read.flatMap((one) => [...one.words]))
@@ -48,7 +48,9 @@ export function possibleSpellings(lines: readonly string[]): Iterable<string> | 
 function tokensIn(values: readonly string[]): readonly SpelledToken[] | undefined {
   const contents = new Set<string>()
   const tokens = new Map<string, SpelledToken>()
-  for (const text of values.flatMap((value) => [value, ...textsWithoutSchemes(value)])) {
+  const texts = values.map(textsWithoutSchemes)
+  if (texts.includes(undefined)) return undefined
+  for (const text of [...values, ...texts.flatMap((left) => left ?? [])]) {
     const found = findTokens(text)
     if (found.length > MAX_TOKENS) return undefined
     for (const token of found) {

@@ -49,7 +49,9 @@ export function createTokenReader(
     read(applying, { rawHeaders }) {
       if (!applying.some((policy) => needing.has(policy))) return undefined
       const value = linesOf(rawHeaders, 'authorization').join(', ')
-      const found = [value, ...textsWithoutSchemes(value)].map(findTokens)
+      const others = textsWithoutSchemes(value)
+      if (others === undefined) return 'too-many'
+      const found = [value, ...others].map(findTokens)
       const tokens = found.flat()
       const signed = new Set(tokens.map((token) => token.signed))
       if (signed.size > MAX_TOKENS || found.some(({ length }) => length > MAX_TOKENS)) return 'too-many'
