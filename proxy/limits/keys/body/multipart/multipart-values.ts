@@ -308,7 +308,8 @@ type ContentPlace = { readonly headEnd: number; readonly content: number }
 
 /**
  * Whether readers find different ends of a head or of its lines: PHP ends a line at a NUL and after 5120 bytes, and does not read two CRs
- * as a blank line; for python-multipart, a line without a colon ends the head. No browser or client library sends such a head.
+ * as a blank line; for python-multipart, a line without a colon ends the head, and for Bottle a line of blanks. No browser or client library
+ * sends such a head.
  */
 function isDamaged(head: string): boolean {
   return (
@@ -318,7 +319,7 @@ function isDamaged(head: string): boolean {
 
 const MAX_LINE = 5000
 const otherLineEnd = /\0|\r(?!\n)/
-const withoutColon = /\r\n[^\s:][^:\r\n]*\r/
+const withoutColon = /\r\n(?:[^\s:][^:\r\n]*|[^\S\r\n]+)\r/
 // Anchored, because trying it at each character of a line would take quadratic time.
 const longLine = new RegExp(`(?:^|\\n)[^\\n]{${MAX_LINE}}`)
 

@@ -999,6 +999,7 @@ test.each([
   ['Rack', 'Content-Disposition: form-data; name="email"\n\r\nx\r\n--b\r\nX: y\r\n\r\nvictim'],
   ['Starlette', 'Content-Disposition: form-data; name="email"\r\nX: y\r\n--b\r\nvictim\r\n\r\n'],
   ['Starlette', 'Content-Disposition: form-data; name="email"\r\nC\r\n X: y\r\n\r\nvictim'],
+  ['Bottle', 'Content-Disposition: form-data; name="email"\r\n \r\nX: y\r\n\r\nvictim'],
   ['some', `Content-Disposition: form-data; x="${'x'.repeat(5000)}"; name="email"\r\n\r\nvictim`],
 ])('a part is refused if its head has no end, or another one, to %s: %j', (_, part) => {
   expect(keysOf(`--b\r\n${part}${decoy}`, ofB)).toBeUndefined()
