@@ -1,6 +1,7 @@
 import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { isLoopback } from '../../request/addresses/address-ranges.ts'
+import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import type { gatewayTable } from '../settings-table.ts'
 
@@ -25,6 +26,18 @@ export function findOwnAddresses(
   })
 }
 
+/** Finds a CrowdSec that is the gateway itself: both have the port 8080 by default, and the backend would get the key of the bouncer. */
+export function checkCrowdsecAddress(
+  crowdsec: CrowdsecSettings | undefined,
+  read: Read,
+  placeOf: (path: readonly PropertyKey[]) => Place,
+): Problem[] {
+  if (!crowdsec || !isOwnAddress(read, new URL(crowdsec.url))) return []
+  const needs =
+    "needs the address of CrowdSec's local API, not the gateway's own: give one of them another port"
+  return [problemAt(placeOf(['crowdsec', 'url']), `got ${showValue(crowdsec.url)}, ${needs}`)]
+}
+
 function needsBackend({ href }: URL): string {
   return `got ${showValue(href)}, needs the backend's address, not the gateway's own`
 }
@@ -32,8 +45,8 @@ function needsBackend({ href }: URL): string {
 function isOwnAddress({ values }: Read, url: URL): boolean {
   const { host, port } = values
   if (!('host' in values) || !isLocal(url.hostname.replace(/^\[|\]$/g, ''))) return false
-  const upstreamPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-  return upstreamPort === port && (isEveryAddress(host) || isLocal(host ?? ''))
+  const urlPort = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  return urlPort === port && (isEveryAddress(host) || isLocal(host ?? ''))
 }
 
 /** Whether a listener with this `HOST` accepts connections on all addresses of the machine. */

@@ -13,7 +13,7 @@ import { findUndecidable } from './decisions.ts'
 import { findWithoutSecret } from './devices.ts'
 import { checkJointly } from './joint.ts'
 import { findUnroutable } from './over.ts'
-import { findOwnAddresses } from './own-address.ts'
+import { checkCrowdsecAddress, findOwnAddresses } from './own-address.ts'
 import { findAddressKeys, findRepeatedNames, findUnverifiable } from './table.ts'
 
 type Read = ReadSettings<typeof gatewayTable>
@@ -49,6 +49,7 @@ export function findProblems(
     ...findUnroutable(rules, given['routes'], routes, ofRule),
     ...findUnusableGeo(geoip, placeOf, folder),
     ...('geoip' in file.values || !('geoip' in given) ? findWithoutGeo(rules, geoip, ofRule) : []),
+    ...checkCrowdsecAddress(crowdsec, read, placeOf),
     ...checkCrowdsecKey(crowdsec, placeOf, folder),
     ...checkJointly(read, folderOf),
     ...findOwnAddresses(routes, read, placeOf),

@@ -7,7 +7,7 @@ import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 import { keyIn, type CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
 
 const needsUrl =
-  'needs the http:// or https:// URL of a local API, such as http://127.0.0.1:8080, without a user, a query and /v1'
+  'needs the http:// or https:// URL of a local API, such as http://127.0.0.1:8000, without a user, a query and /v1'
 
 export const crowdsecFields = {
   url: z

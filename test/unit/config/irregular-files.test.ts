@@ -43,7 +43,7 @@ test.each<[file: string, env: Record<string, string>]>([
   ['geoip: { asn: FILE }', {}],
   ['jwt: { jwksFile: FILE, issuer: i, audience: a }', {}],
   ['jwt: { secretFile: FILE, issuer: i, audience: a }', {}],
-  ['crowdsec: { url: "http://127.0.0.1:8080", keyFile: FILE }', {}],
+  ['crowdsec: { url: "http://127.0.0.1:8000", keyFile: FILE }', {}],
   ['refusal: { html: FILE }', {}],
   [`limits: [{ ${rule}, refusal: { bodyFile: FILE, contentType: text/plain } }]`, {}],
   [`routes: ${route}`, {}],

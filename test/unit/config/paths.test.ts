@@ -26,7 +26,7 @@ const places: Record<string, string> = {
   'limits html':
     'limits: [{ name: a, match: GET /, requests: 1, window: 1m, refusal: { html: x/text.html } }]',
   secretFile: `jwt:\n  ${jwt}\n  secretFile: x/secret\n${byUser}`,
-  keyFile: 'crowdsec: { url: http://127.0.0.1:8080, keyFile: x/secret }',
+  keyFile: 'crowdsec: { url: http://127.0.0.1:8000, keyFile: x/secret }',
   'denyList file': 'denyList: [{ file: x/text.txt }]',
   'limits allowList file':
     'limits: [{ name: a, match: GET /, requests: 1, window: 1m, allowList: [{ ip: { file: x/text.txt } }] }]',

@@ -59,7 +59,7 @@ test.each([
 ])('a secret in place of a path: %s', (name) => {
   const file = (text: string): string =>
     ({
-      'crowdsec.keyFile': `crowdsec: { url: http://127.0.0.1:8080, keyFile: ${text} }`,
+      'crowdsec.keyFile': `crowdsec: { url: http://127.0.0.1:8000, keyFile: ${text} }`,
       'jwt.secretFile': `jwt: { secretFile: ${text} }`,
       jwt: `jwt: ${text}`,
       crowdsec: `crowdsec: ${text}`,
