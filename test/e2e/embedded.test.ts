@@ -178,6 +178,52 @@ test('the embedded gateway lists all mistakes, and names no file', async () => {
   })
 })
 
+test('an embedded gateway takes the secrets that its rules, webhooks and Redis need', async () => {
+  const limit = {
+    name: 'login',
+    match: 'POST /login',
+    key: 'body:email',
+    requests: 2,
+    window: '15m',
+    device: { status: ['2xx' as const] },
+  }
+  const url = await freshRedis()
+  const settings = { redisUrl: url, webhooks: [{ url: 'http://127.0.0.1:1/', events: ['ban' as const] }] }
+  const withPassword = url.replace('//', '//:secret@')
+  const missing = startSluice({
+    upstream,
+    limits: [limit],
+    settings: { ...settings, redisUrl: withPassword },
+  })
+  await expect(missing).rejects.toMatchObject({
+    problems: [
+      'redisUrl: holds a password, set REDIS_URL in secrets instead',
+      'rule "login", device: needs DEVICE_SECRET in secrets, which signs its cookies',
+      'webhooks: needs WEBHOOK_SECRET in secrets, which signs them',
+    ],
+  })
+  const secrets = {
+    DEVICE_SECRET: 'd'.repeat(40),
+    WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 'w').toString('base64')}`,
+    ADMIN_TOKEN: 'a'.repeat(40),
+    REDIS_URL: url,
+  }
+  await using gateway = await startSluice({
+    upstream,
+    limits: [limit],
+    settings: { ...settings, redisUrl: 'redis://127.0.0.1:1' },
+    secrets,
+  })
+  const response = await fetch(`${gateway.url}/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"email":"a@example.com"}',
+  })
+  expect(response.headers.get('set-cookie')).toMatch(/^sluice_device=/)
+  expect((await fetch(`${gateway.adminUrl}/metrics`)).status).toBe(401)
+  await expect(gateway.reset()).rejects.toThrow('the counters are in Redis')
+})
+
 test('an embedded gateway counts in Redis with other gateways, by the time of Redis', async () => {
   const settings = { redisUrl: await freshRedis(), namespace: `embedded-${process.pid}` }
   await using one = await startSluice({ upstream, limits, settings })

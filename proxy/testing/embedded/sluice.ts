@@ -1,6 +1,9 @@
 import type { SluiceClock } from './clock.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
+/** The variables that `secrets` may have. `REDIS_URL` is one because it may have a password. */
+export type SecretName = 'DEVICE_SECRET' | 'WEBHOOK_SECRET' | 'REDIS_URL' | 'ADMIN_TOKEN'
+
 export type SluiceOptions = {
   /** The backend: `http://127.0.0.1:5000`. */
   readonly upstream: string
@@ -8,6 +11,8 @@ export type SluiceOptions = {
   readonly limits?: SluiceYaml['limits']
   /** The clock of the limits, from `createClock()`, for counters in memory only. Default: the real time. */
   readonly clock?: SluiceClock
+  /** Secrets, which are variables and have no place in `sluice.yaml`. */
+  readonly secrets?: Readonly<Partial<Record<SecretName, string>>>
   /** Further settings by their names in `sluice.yaml`. Nothing is read from the environment or from a file. */
   readonly settings?: Omit<SluiceYaml, 'upstream' | 'limits' | 'workers'>
 }

@@ -58,7 +58,7 @@ export async function startHere(options: SluiceOptions): Promise<Sluice> {
   }
 }
 
-function readOptions({ upstream, limits, clock, settings: others }: SluiceOptions): GatewaySettings {
+function readOptions({ upstream, limits, clock, secrets, settings: others }: SluiceOptions): GatewaySettings {
   const written = { ...defaults, ...others, upstream, ...(limits && { limits }) }
   const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
   const file = join(folder, 'sluice.yaml')
@@ -67,16 +67,24 @@ function readOptions({ upstream, limits, clock, settings: others }: SluiceOption
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(written))
     // The user has no settings file, so relative paths start from the working directory.
-    settings = loadGatewaySettings({ CONFIG_FILE: file }, process.cwd(), process.cwd()).settings
+    settings = loadGatewaySettings({ ...secrets, CONFIG_FILE: file }, process.cwd(), process.cwd()).settings
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error
-    throw new SettingsError(error.problems.map((text) => text.replace(`${file}:1: `, '')))
+    throw new SettingsError(error.problems.map((text) => nameOptions(text.replace(`${file}:1: `, ''))))
   } finally {
     rmSync(folder, { recursive: true })
   }
   if (clock && settings.redisUrl !== undefined)
     throw new SettingsError(['clock: with redisUrl the time is that of Redis'])
   return settings
+}
+
+/** Says where a secret is set here: messages name the environment, which is not read. */
+function nameOptions(problem: string): string {
+  return problem.replace(
+    /\b(DEVICE_SECRET|WEBHOOK_SECRET|REDIS_URL|ADMIN_TOKEN) in the environment(?: \(or \w+_FILE\))?/,
+    '$1 in secrets',
+  )
 }
 
 function composeAdminOf(
