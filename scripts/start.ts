@@ -11,6 +11,7 @@ import { isUpstreamGiven } from '../proxy/config/routes/is-upstream-given.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../proxy/config/settings.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
 import { readPrefixedVariables } from '../proxy/config/written/prefixed-variables.ts'
+import { usesFallback } from '../proxy/limits/rules/upstream-routes.ts'
 import { baseUrlOf, reachedHost } from '../shared/settings/base-url.ts'
 import { onHangup } from '../shared/hangup.ts'
 import { refuseArguments } from '../shared/no-arguments.ts'
@@ -61,8 +62,9 @@ try {
   await refuseTaken(gatewayAddress, 'set PORT to another')
   await refuseTaken({ host: gateway.adminHost, port: gateway.adminPort }, 'set ADMIN_PORT to another')
   const gatewayEnv = { ...process.env, PORT: String(gatewayAddress.port) }
-  if (hasOwnBackend(gateway, originUrl)) {
-    process.stdout.write(`Only the gateway is started, in front of ${gateway.upstreamUrl.href}\n`)
+  const backends = backendsOf(gateway)
+  if (backends.length > 0 && !backends.some((url) => isOrigin(url, originUrl))) {
+    process.stdout.write(`Only the gateway is started, in front of ${backends.join(', ')}\n`)
     gatewayProcess = start('proxy/main.ts', gatewayEnv)
   } else {
     await refuseTaken(
@@ -79,7 +81,9 @@ try {
     // process tells it to. By then, the printed command must work, and both processes must have started.
     const originProcess = start('origin/main.ts', originEnv, 'ipc')
     if (await comesUp(originAddress, originProcess)) {
-      gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, UPSTREAM_URL: originUrl })
+      // With routes alone, requests that match none are answered 404, as without the origin.
+      const upstream = backends.length > 0 && !namesBackend() ? {} : { UPSTREAM_URL: originUrl }
+      gatewayProcess = start('proxy/main.ts', { ...gatewayEnv, ...upstream })
       if (await comesUp(gatewayAddress, gatewayProcess)) originProcess.send(tellFirstKey, () => undefined)
     }
   }
@@ -126,11 +130,17 @@ function namesBackend(): boolean {
   )
 }
 
-/** Whether the settings name a backend other than the origin. The default URL and the origin's own address mean the origin. */
-function hasOwnBackend({ upstreamUrl }: GatewaySettings, originUrl: string): boolean {
-  if (!namesBackend()) return false
+/** The URLs of the backends that the settings name: that of `upstream`, or without it those of routes. */
+function backendsOf({ upstreamUrl, routes = [] }: GatewaySettings): string[] {
+  if (namesBackend()) return [upstreamUrl.href]
+  // Routes that only take requests over a limit come in addition to a backend.
+  return usesFallback(false, routes) ? [] : [...new Set(routes.flatMap(({ upstream }) => upstream))]
+}
+
+/** Whether a backend is the origin: by the default URL or by the origin's own address. */
+function isOrigin(url: string, originUrl: string): boolean {
   const origins = [String(gatewayTable.upstreamUrl.initial), originUrl]
-  return !origins.some((url) => new URL(url).href === upstreamUrl.href)
+  return origins.some((origin) => new URL(origin).href === new URL(url).href)
 }
 
 /**

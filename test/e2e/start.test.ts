@@ -187,6 +187,31 @@ describe('npm start', () => {
     expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 
+  test('starts no origin where routes name backends, and other hosts get 404', async () => {
+    const { directory, env, port } = await choosePlace()
+    const backend = await startBackend()
+    const routes = `routes: [{ name: shop, hosts: [localhost], upstream: ${backend.url} }]\n`
+    writeFileSync(join(directory, 'sluice.yaml'), routes)
+    const started = start({ directory, env, port })
+    await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
+    expect((await fetch(`http://localhost:${port}/`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
+    expect(started.output()).toContain(`Only the gateway is started, in front of ${backend.url}\n`)
+    expect(await started.stop()).toBe(0)
+    expect(existsSync(join(directory, 'data'))).toBe(false)
+  })
+
+  test('starts both where a route leads to the origin, and other hosts get 404', async () => {
+    const { directory, env, port } = await choosePlace()
+    const routes = `routes: [{ name: demo, hosts: [localhost], upstream: "http://127.0.0.1:${env['ORIGIN_PORT']}" }]\n`
+    writeFileSync(join(directory, 'sluice.yaml'), routes)
+    const started = start({ directory, env, port })
+    await untilBothListen(started)
+    expect((await fetch(`http://localhost:${port}/health`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${port}/health`)).status).toBe(404)
+    await stopTwice(started, 'SIGTERM')
+  })
+
   test('starts both where the named backend is the origin itself; SIGTERM to all of it stops it', async () => {
     const { directory, env, port } = await choosePlace()
     const started = start(
