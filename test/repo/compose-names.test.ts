@@ -86,6 +86,18 @@ describe.each(files)('%s', (_name, { services, networks = {} }) => {
   })
 })
 
+test.each(files.filter(([name]) => name.endsWith('.yml')))(
+  'the gateway of %s gets its secrets',
+  (_name, file) => {
+    const gateways = Object.values(file.services).filter(({ environment }) => environment?.['UPSTREAM_URL'])
+    for (const { environment = {} } of gateways)
+      expect(environment).toMatchObject({
+        DEVICE_SECRET: '${DEVICE_SECRET:-}',
+        WEBHOOK_SECRET: '${WEBHOOK_SECRET:-}',
+      })
+  },
+)
+
 test.each(['haproxy.cfg', 'deploy/compose/Caddyfile'])('%s knows the gateways by their name', (name) => {
   const hosts = [...readFileSync(join(root, name), 'utf8').matchAll(/\b([a-z-]*gateway):8080/g)].map(
     ([, host]) => host,
