@@ -341,7 +341,9 @@ describe('an HTTPS backend', () => {
   test('an HTTPS backend with a certificate of an unknown CA or another host is a 502, and the log says why', async () => {
     const unknown = await startHosted({ UPSTREAM_URL: await startSecureBackend('first') })
     expect((await ask(unknown)).status).toBe(502)
-    await unknown.waitForLine(/"reason":"unable to (get|verify).*certificate.*the backend failed/)
+    await unknown.waitForLine(
+      /"reason":"the certificate of the backend is not of a trusted CA.*UPSTREAM_CA_FILE.*the backend failed/,
+    )
     const other = await startHosted({
       UPSTREAM_URL: await startSecureBackend('elsewhere'),
       UPSTREAM_CA_FILE: authorityFile,

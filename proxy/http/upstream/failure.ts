@@ -77,6 +77,15 @@ const NO_PROTOCOL = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
 const noProtocol =
   'the backend speaks none of the protocols offered to it by ALPN: WebSocket and other upgrades need HTTP/1.1'
 
+/** The codes of OpenSSL for a certificate that no trusted CA has signed. Node's text for them recommends options of the command line. */
+const unknownAuthority: ReadonlySet<string | undefined> = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+])
+
 /** An error of `net.connect`. `address`: the IP address that was tried, if one was. */
 type ConnectError = NodeJS.ErrnoException & { readonly address?: string }
 
@@ -93,6 +102,11 @@ export function failureOfConnect(error: ConnectError): UpstreamFailure {
   if (limit !== undefined) return new UpstreamFailure('local-limit', limit)
   // Another server may speak HTTP/1.1.
   if (error.code === NO_PROTOCOL) return new UpstreamFailure('refused', noProtocol, { isOfRequest: true })
+  if (unknownAuthority.has(error.code)) {
+    const remedy = 'name its CA in UPSTREAM_CA_FILE, and have the backend send its intermediate certificates'
+    const text = `the certificate of the backend is not of a trusted CA (${error.code}): ${remedy}`
+    return new UpstreamFailure('refused', text)
+  }
   return new UpstreamFailure('refused', errorText(error))
 }
 

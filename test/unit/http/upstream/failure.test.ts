@@ -17,6 +17,22 @@ test.each([
   expect(failureOfConnect(error).kind).toBe(kind)
 })
 
+test.each([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+])('a certificate of an unknown CA (%s) is a failure that names the setting for it', (code) => {
+  const error = Object.assign(new Error('self-signed certificate; try --use-system-ca'), { code })
+  const { kind, message } = failureOfConnect(error)
+  expect(kind).toBe('refused')
+  expect(message).toBe(
+    `the certificate of the backend is not of a trusted CA (${code}): name its CA in UPSTREAM_CA_FILE, ` +
+      'and have the backend send its intermediate certificates',
+  )
+})
+
 test('if none of the addresses of a name can be reached, the failure gives the reason for each', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },
