@@ -43,8 +43,8 @@ export function isPrivate(text: string): boolean {
   return address !== undefined && isInPrivateNetwork(address)
 }
 
-/** Parses an address. Ignores an IPv6 zone, which does not distinguish clients. */
-function readAddress(text: string): IpAddress | undefined {
+/** Parses an address. Ignores an IPv6 zone, which does not distinguish clients. Returns undefined for a text that is not an address. */
+export function readAddress(text: string): IpAddress | undefined {
   const [address = ''] = text.split('%', 1)
   return isIP(text) === 0 ? undefined : parseAddress(address)
 }

@@ -1,4 +1,5 @@
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
+import { compileRanges, readAddress } from './address-ranges.ts'
 import { parseAddressRange } from './ip-address.ts'
 
 /** The networks that `trustedProxies` accepts by name. */
@@ -35,6 +36,14 @@ export const namedNetworks: ReadonlyMap<string, readonly string[]> = new Map([
     ],
   ],
 ])
+
+const isInCloudflare = compileRanges(namedNetworks.get('cloudflare') ?? [])
+
+/** Whether a text is an address in Cloudflare's networks. */
+export function isCloudflare(text: string): boolean {
+  const address = readAddress(text)
+  return address !== undefined && isInCloudflare(address)
+}
 
 /** Maximum number of host names, because all of them are looked up again each minute. */
 export const MAX_HOSTS = 16

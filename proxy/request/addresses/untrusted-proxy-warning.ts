@@ -1,5 +1,6 @@
 import type { Log } from '../../../shared/log.ts'
 import { isPrivate } from './address-ranges.ts'
+import { isCloudflare } from './trusted-proxies.ts'
 
 /** The number of requests from one peer before the warning. A few such headers prove nothing. */
 const enoughRequests = 100
@@ -7,9 +8,9 @@ const enoughRequests = 100
 const maxPeers = 64
 
 /**
- * Detects a load balancer that is missing in `TRUSTED_PROXIES`: a peer on a private network that sends many requests with a
- * `CLIENT_ADDRESS_HEADER`, which is ignored, so that all clients share the limits of this address. Warns once, and names the setting that
- * helps.
+ * Detects a load balancer or CDN that is missing in `TRUSTED_PROXIES`: a peer on a private network, or Cloudflare, that sends many requests
+ * with a `CLIENT_ADDRESS_HEADER`, which is ignored, so that all clients share the limits of this address. Warns once, and names the settings
+ * that help. Cloudflare counts as one peer, because it connects from many addresses.
  *
  * @param options.logAddresses whether the log line may name the peer
  * @param options.clientAddressHeader in lower case
@@ -26,19 +27,31 @@ export function createUntrustedProxyWarning(
   let hasWarned = false
   const headerName = clientAddressHeader.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
   return (peerAddress) => {
-    if (hasWarned || !isPrivate(peerAddress)) return
-    const requests = (requestsOf.get(peerAddress) ?? 0) + 1
+    if (hasWarned) return
+    const ofCloudflare = isCloudflare(peerAddress)
+    if (!ofCloudflare && !isPrivate(peerAddress)) return
+    const peer = ofCloudflare ? 'cloudflare' : peerAddress
+    const requests = (requestsOf.get(peer) ?? 0) + 1
     // Moves the entry to the end, so that the first entry is the least recently used.
-    requestsOf.delete(peerAddress)
-    requestsOf.set(peerAddress, requests)
+    requestsOf.delete(peer)
+    requestsOf.set(peer, requests)
     const [first = ''] = requestsOf.keys()
     if (requestsOf.size > maxPeers) requestsOf.delete(first)
     if (requests < enoughRequests) return
     hasWarned = true
     requestsOf.clear()
+    const fields = { peer: logAddresses ? peerAddress : undefined }
+    if (ofCloudflare) {
+      log.warn(
+        fields,
+        `${headerName} from an untrusted address of Cloudflare is ignored, so all clients behind it share limits: ` +
+          'if your site is behind Cloudflare, set TRUSTED_PROXIES=cloudflare and CLIENT_ADDRESS_HEADER=CF-Connecting-IP',
+      )
+      return
+    }
     const setting = logAddresses ? `TRUSTED_PROXIES=${peerAddress}` : 'TRUSTED_PROXIES to its address'
     log.warn(
-      { peer: logAddresses ? peerAddress : undefined },
+      fields,
       `${headerName} from an untrusted private address is ignored, so all clients behind it share one limit: ` +
         `if it is your load balancer, set ${setting}`,
     )
