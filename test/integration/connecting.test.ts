@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
 import {
@@ -9,7 +9,9 @@ import {
   newClient,
   recordLog,
 } from '../support/limiter/limiters.ts'
+import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
+import { startRewriter } from '../support/redis/rewritten-replies.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { freePort } from '../support/network/ports.ts'
 import { isSince } from '../support/redis/redis-version.ts'
@@ -80,4 +82,49 @@ test('a Redis that takes no more clients is told from one that is away, until it
   await eventually('it is connected', () => connection.client.status === 'ready')
   connection.close()
   for (const { reason } of lines) expect(String(reason)).not.toMatch(/EPIPE|ECONNRESET/)
+})
+
+describe('a cluster', () => {
+  let cluster: RedisCluster
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster(3, 1)
+  })
+  afterAll(() => cluster.close())
+
+  test.for([
+    ['by a name, while its nodes announce addresses', () => `localhost:${cluster.nodes[0]?.port}`],
+    ['by one of its masters', () => `127.0.0.1:${cluster.nodes[1]?.port}`],
+    ['by one of its replicas', () => `127.0.0.1:${cluster.nodes[5]?.port}`],
+  ] as const)('is connected at the first attempt if it is given %s', async ([, host]) => {
+    const { log, lines } = recordLog()
+    const connection = connectRedis(parseRedisUrl(`redis+cluster://${host()}`), log)
+    let attempts = 0
+    connection.client.on('connecting', () => attempts++)
+    await connection.connected(20_000)
+    const { client } = connection
+    const masters = 'nodes' in client ? client.nodes('master').map(({ status }) => status) : []
+    connection.close()
+    expect(attempts).toBe(1)
+    expect(masters).toEqual(['ready', 'ready', 'ready'])
+    expect(lines.map(({ msg }) => msg)).toEqual(['connected to Redis'])
+  })
+
+  test('whose announced addresses cannot be reached is not said to be connected, and the log says why', async () => {
+    const [node] = cluster.nodes
+    if (!node) throw new RangeError('six nodes')
+    // Of the reply to CLUSTER SLOTS.
+    const port = await startRewriter(node.port, (text) => (text === '127.0.0.1' ? '127.0.0.2' : text))
+    const { log, lines } = recordLog()
+    const connection = connectRedis(parseRedisUrl(`redis+cluster://localhost:${port}`), log)
+    let attempts = 0
+    connection.client.on('connecting', () => attempts++)
+    await eventually('it has tried several times', () => attempts > 4)
+    connection.close()
+    expect(lines.map(({ msg }) => msg)).not.toContain('connected to Redis')
+    expect(lines.map(({ reason }) => String(reason))).toContainEqual(
+      expect.stringMatching(/ECONNREFUSED 127\.0\.0\.2/),
+    )
+    expect(lines.length).toBeLessThan(4)
+  })
 })

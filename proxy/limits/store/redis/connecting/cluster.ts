@@ -16,6 +16,9 @@ export type ClusterProblems = {
 
 const RELEARN_EVERY_MS = 300
 
+/** How long a new connection to a cluster waits for nodes that are slower than the first. A node that drops packets takes a second. */
+const OTHERS_WITHIN_MS = 100
+
 /** The library's error for a command that was sent while the connection was not ready. */
 const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
 
@@ -77,8 +80,39 @@ export function connectCluster(
     node.once('ready', () => problems.solvedAt(`${node.options.host}:${node.options.port}`))
     if (node.status === 'wait') node.connect().catch(() => undefined)
   })
+  readyOnceConnected(cluster)
   relearnSlots(cluster)
   return cluster
+}
+
+/** A private method of the library. */
+type ReadyCheck = { readyCheck(callback: (error: null) => void): void }
+
+/**
+ * Makes the cluster ready when its nodes are connected or dropped, or a moment after the first is connected. The library would send CLUSTER
+ * INFO as soon as it knows the slots. Of the nodes that the reply announces, only those are connected then that have the same host and port
+ * in `REDIS_URL`. Others cannot be asked yet, and the library would start again. A node that does not serve requests says so in reply to
+ * the first one.
+ *
+ * If no node can be connected to, the library asks the hosts of the address again.
+ */
+function readyOnceConnected(cluster: Cluster): void {
+  const isReady = ({ status }: Redis): boolean => status === 'ready'
+  const readyCheck: ReadyCheck['readyCheck'] = (callback) => {
+    let timer: NodeJS.Timeout | undefined
+    const finish = (): void => {
+      clearTimeout(timer)
+      if (cluster.status === 'connect' && cluster.nodes().some(isReady)) callback(null)
+    }
+    const look = (): void => {
+      if (cluster.nodes().every(isReady)) finish()
+      else if (cluster.nodes().some(isReady)) timer ??= setTimeout(finish, OTHERS_WITHIN_MS).unref()
+    }
+    // Until the cluster is ready, it gets no further nodes. A node whose connection has ended is no longer among them.
+    for (const node of cluster.nodes()) node.once('ready', look).once('end', look)
+    look()
+  }
+  Object.assign(cluster, { readyCheck })
 }
 
 /** Asks the other nodes which node serves the slots of a node that was dropped, until every master is connected. */
