@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   chargeAll,
   countAllowed,
@@ -15,6 +15,7 @@ import {
   openRedis,
   readDocumentedRights,
 } from '../support/redis/redis-limiters.ts'
+import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
@@ -27,6 +28,7 @@ import { passes } from '../support/wait/passes.ts'
 
 const { counting, sliding } = readDocumentedRights()
 const login = makePolicy('login', 3, 60_000)
+const failures = [{ first: 401, last: 401 }]
 const wide = makePolicy('wide', 100, 60_000)
 const slides = makePolicy('slides', 3, 60_000, { algorithm: 'sliding' })
 
@@ -126,6 +128,22 @@ describe('a right that is missing', () => {
     },
   )
 
+  test.for([
+    ['zrem', makePolicy('busy', 3, 60_000, { algorithm: 'concurrency' })],
+    ['lrem', makePolicy('slides', 3, 60_000, { algorithm: 'sliding', countStatus: failures })],
+    ['decrby', makePolicy('login', 3, 60_000, { countStatus: failures })],
+  ] as const)(
+    'a right that only refunds need is reported at the first request: %s',
+    async ([command, policy]) => {
+      const rights = ['+time', '+decrby', '+zadd', '+zrem', '+zcard', '+zcount', '+zremrangebyscore']
+      await operator.call('ACL', 'SETUSER', 'sluice', ...rights, `-${command}`)
+      const limiter = await openAnsweringLimiter(url)
+      // Its unit is not refunded, and no other request follows.
+      await limiter.decide(chargeAll(newClient(), [policy]))
+      await expectOutage(limiter, command)
+    },
+  )
+
   test('a missing right is noticed when Redis is back from another outage', async () => {
     const limiter = await openAnsweringLimiter(url)
     await operator.call('ACL', 'SETUSER', 'sluice', 'off', '-pexpire')
@@ -151,4 +169,53 @@ test('the documented rights are sufficient', async () => {
   expect(await useAll(limiter, [login, slides, wide])).toBe(3)
   expect(await endless()).toEqual([])
   expect(warnings(limiter)).toEqual([])
+})
+
+describe('in a cluster', () => {
+  let cluster: RedisCluster
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster(3, 1)
+  })
+  afterAll(() => cluster.close())
+
+  const { cluster: ofCluster } = readDocumentedRights()
+  const tell = (...words: string[]): Promise<unknown> =>
+    Promise.all(cluster.nodes.map(({ operator }) => operator.call('ACL', 'SETUSER', 'sluice', ...words)))
+  const refusing = (limiter: RunningLimiter): number[] => {
+    const open = new Set(limiter.unavailableNodes?.())
+    return cluster.nodes.flatMap(({ port }, at) => (open.has(`127.0.0.1:${port}`) ? [at] : []))
+  }
+
+  beforeEach(async () => {
+    await tell('reset', 'on', '>password', ...counting, ...ofCluster)
+    url = `redis+cluster://sluice:password@127.0.0.1:${cluster.nodes[0]?.port}`
+  })
+
+  test('a right missing from the start is reported at each node, without a request', async () => {
+    await tell('-pexpire')
+    const limiter = openLimiter(url)
+    await eventually('each node is given up', () => expect(refusing(limiter)).toEqual([0, 1, 2]))
+    expect(warnings(limiter)[0]).toMatch(/PEXPIRE/)
+  })
+
+  test('a right missing at a node that is connected again is reported, without a request', async () => {
+    const limiter = await openAnsweringLimiter(url)
+    await limiter.connection.connected(20_000)
+    const operator = cluster.nodes[1]?.operator
+    await operator?.call('ACL', 'SETUSER', 'sluice', '-decr')
+    await operator?.call('CLIENT', 'KILL', 'USER', 'sluice')
+    await eventually('the node is given up', () => expect(refusing(limiter)).toEqual([1]))
+    expect(warnings(limiter).join()).toMatch(/DECR/)
+  })
+
+  test('a right missing at a replica that is promoted is reported, without a request', async () => {
+    const limiter = await openAnsweringLimiter(url)
+    await limiter.connection.connected(20_000)
+    const operator = cluster.nodes[3]?.operator
+    await operator?.call('ACL', 'SETUSER', 'sluice', '-decr')
+    await operator?.call('CLUSTER', 'FAILOVER')
+    await eventually('the node is given up', () => expect(refusing(limiter)).toEqual([3]))
+    expect(warnings(limiter).join()).toMatch(/DECR/)
+  })
 })

@@ -4,7 +4,7 @@ import type { MemoryLimiter } from '../memory/limiter.ts'
 import { lacksRight } from '../redis/errors.ts'
 import type { RedisLimiter } from '../redis/limiter.ts'
 import { onlyNode, type RedisNodes } from '../redis/nodes.ts'
-import type { RedisClient } from '../redis/run-script.ts'
+import { onConnected, type RedisClient, type RedisNode } from '../redis/run-script.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { NodeBreakers } from './node-breakers.ts'
 
@@ -37,7 +37,10 @@ export class NodeOutages {
   readonly #options: NodeOutageOptions
   /** Nodes that have decided a probe since their breaker opened. At other nodes, pending requests sent before an outage do not end it. */
   readonly #answeringAgain = new Set<string>()
-  readonly #stopListening: () => void
+  readonly #stopListening: readonly (() => void)[]
+  /** The nodes that had counters when slots were last learned. */
+  #withCounters: ReadonlySet<string>
+  #isChecking = false
 
   constructor(options: NodeOutageOptions) {
     const { redis, nodes, shared, local, now, log, telemetry } = options
@@ -58,9 +61,15 @@ export class NodeOutages {
         if (this.#answeringAgain.has(node)) this.#close(node)
       },
     })
-    redis.on('ready', this.#connected)
-    if (redis.status === 'ready') this.#connected()
-    this.#stopListening = nodes.onMoved(() => this.#moved())
+    this.#withCounters = nodes.names()
+    redis.on('ready', this.#checkAll)
+    if (redis.status === 'ready') this.#checkAll()
+    this.#stopListening = [
+      () => redis.off('ready', this.#checkAll),
+      // A cluster is ready as soon as one of its nodes is.
+      ...(redis.isCluster ? [onConnected(redis, (server) => this.#nodeConnected(server))] : []),
+      nodes.onMoved(() => this.#moved()),
+    ]
   }
 
   /** Records that these nodes have answered. */
@@ -82,15 +91,31 @@ export class NodeOutages {
     }
   }
 
+  /** Checks the rights at all nodes, once for all calls of one turn. */
+  checkRights(): void {
+    if (this.#isChecking) return
+    this.#isChecking = true
+    // After the command of the requests whose policies need the rights.
+    setImmediate(() => {
+      this.#isChecking = false
+      this.#checkAll()
+    })
+  }
+
   close(): void {
-    this.#options.redis.off('ready', this.#connected)
-    this.#stopListening()
+    for (const stop of this.#stopListening) stop()
     this.breakers.stop()
   }
 
   /** Rights are checked on each new connection, rather than after three failed decisions. */
-  readonly #connected = (): void => {
+  readonly #checkAll = (): void => {
     for (const node of this.#options.nodes.names()) void this.#isRefused(node)
+  }
+
+  #nodeConnected({ options: { host, port } }: RedisNode): void {
+    const node = `${host}:${port}`
+    // Replicas decide nothing.
+    if (this.#options.nodes.has(node)) void this.#isRefused(node)
   }
 
   #opened(node: string): void {
@@ -121,10 +146,13 @@ export class NodeOutages {
 
   /**
    * Slots may have moved to other nodes. Requests that were admitted while the old nodes were unavailable are added to the new nodes,
-   * before these decide about the next request.
+   * before these decide about the next request. The rights at a replica that was promoted have not been checked yet.
    */
   #moved(): void {
     const { nodes, redis } = this.#options
+    const before = this.#withCounters
+    this.#withCounters = nodes.names()
+    for (const node of this.#withCounters) if (!before.has(node)) void this.#isRefused(node)
     for (const node of this.breakers.openNodes())
       if (!nodes.has(node)) this.breakers.close(node, node !== onlyNode)
     const nodesOfPending = this.pending.nodes()

@@ -117,6 +117,7 @@ export class RedisWithFallback {
         telemetry.storeFailed()
         this.#outages.failed(reason, at)
       },
+      needsMoreCommands: () => this.#outages.checkRights(),
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
       decideWithout: (charges, uncertain) => this.#decideWithout(charges, uncertain),
       inFlight: (charge, change) =>

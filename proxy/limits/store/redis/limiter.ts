@@ -58,6 +58,8 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
    * count will not be added to Redis.
    */
   countedTwice?(charge: Charge): boolean
+  /** Called when policies need commands of Redis that no earlier one has needed. */
+  needsMoreCommands?(): void
   /** Called when Redis has been told to give back a charge that it counted too late. Refusals may have been due to this charge. */
   gaveBack?(charge: Charge): void
   /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
@@ -107,7 +109,7 @@ export class RedisLimiter {
   constructor(options: RedisLimiterOptions) {
     const { redis, keyPrefix, timeoutMs, now, hooks, isAvailable = () => true } = options
     const nodes = options.nodes ?? createRedisNodes(redis)
-    const policies = new CountedPolicies(options)
+    const policies = new CountedPolicies({ ...options, needsMore: () => hooks.needsMoreCommands?.() })
     const { describe } = policies
     const ofCharge = {
       redis,

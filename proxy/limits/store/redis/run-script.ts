@@ -46,17 +46,32 @@ export function loadWhenConnected(
 ): (script: RedisScript) => void {
   const load = (server: Redis, { source }: RedisScript): void =>
     void server.eval(source, 0, '', '').catch(() => undefined)
-  const loadAll = (server: Redis): void => scripts().forEach((script) => load(server, script))
-  const watch = (server: Redis): void => {
-    server.on('ready', () => loadAll(server))
-    if (server.status === 'ready') loadAll(server)
-  }
-  const servers = (): readonly Redis[] => ('nodes' in redis ? redis.nodes('all') : [redis])
-  if ('nodes' in redis) redis.on('+node', watch)
-  servers().forEach(watch)
+  onConnected(redis, (server) => scripts().forEach((script) => load(server, script)))
   return (script) => {
-    for (const server of servers()) if (server.status === 'ready') load(server, script)
+    for (const server of serversOf(redis)) if (server.status === 'ready') load(server, script)
   }
+}
+
+/**
+ * Calls back with each server, including the replicas of a cluster, each time that it is connected, and at once with those that are
+ * connected already. Returns a function that stops this.
+ */
+export function onConnected(redis: RedisClient, connected: (server: Redis) => void): () => void {
+  let isStopped = false
+  const watch = (server: Redis): void => {
+    const report = (): void => {
+      if (!isStopped) connected(server)
+    }
+    server.on('ready', report)
+    if (server.status === 'ready') report()
+  }
+  if ('nodes' in redis) redis.on('+node', watch)
+  serversOf(redis).forEach(watch)
+  return () => void (isStopped = true)
+}
+
+function serversOf(redis: RedisClient): readonly Redis[] {
+  return 'nodes' in redis ? redis.nodes('all') : [redis]
 }
 
 /** @param source Lua */

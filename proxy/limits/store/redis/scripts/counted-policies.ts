@@ -18,6 +18,7 @@ export class CountedPolicies {
   readonly describe: (policy: Policy) => RedisPolicy
   readonly #isCluster: boolean
   readonly #load: (script: RedisScript) => void
+  readonly #needsMore: () => void
   /** Whether anything is reserved under policies of the algorithm. */
   readonly #reserves = new Map<Algorithm, boolean>([[usualAlgorithm, false]])
   /** The algorithms of policies that read the plans of clients. */
@@ -32,14 +33,17 @@ export class CountedPolicies {
   /**
    * @param options.keyPrefix from `keyPrefixOf`
    * @param options.wallNow the time of day, in milliseconds since 1970
+   * @param options.needsMore called when `readUse` returns more than before: Redis then needs further commands
    */
   constructor(options: {
     readonly redis: RedisClient
     readonly keyPrefix: string
     readonly wallNow?: (() => number) | undefined
+    readonly needsMore?: (() => void) | undefined
   }) {
-    const { redis, keyPrefix, wallNow } = options
+    const { redis, keyPrefix, wallNow, needsMore = () => undefined } = options
     this.#isCluster = redis.isCluster
+    this.#needsMore = needsMore
     this.#load = loadWhenConnected(redis, () => this.#scripts())
     this.describe = createDescriber(keyPrefix, wallNow, (policy, description) =>
       this.#add(policy, description),
@@ -63,7 +67,8 @@ export class CountedPolicies {
   }
 
   #add(policy: Policy, { algorithm, plans }: RedisPolicy): void {
-    if (plans !== undefined) this.#planned.add(algorithm)
+    const readsMore = plans !== undefined && !this.#planned.has(algorithm)
+    if (readsMore) this.#planned.add(algorithm)
     if (policy.lease !== undefined && !this.#isLeasing) {
       this.#isLeasing = true
       leaseScripts.forEach(this.#load)
@@ -73,7 +78,9 @@ export class CountedPolicies {
       this.#load(renewScript)
     }
     const takesMore = isReserved(policy) || policy.cost !== undefined || policy.lease !== undefined
-    this.#reserves.set(algorithm, this.#reserves.get(algorithm) || takesMore)
+    const known = this.#reserves.get(algorithm)
+    this.#reserves.set(algorithm, known || takesMore)
+    if (readsMore || known === undefined || (takesMore && !known)) this.#needsMore()
   }
 
   /** The scripts that are needed, in a cluster including those that decide with undeclared keys. */
