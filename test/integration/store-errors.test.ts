@@ -145,5 +145,13 @@ describe('Redis that answers with an error', () => {
     const limiter = start('', '/100000')
     await expectLocalDecisions(limiter)
     expect(await connectionProblems(limiter)).toEqual([expect.stringMatching(/DB index is out of range/)])
+    // Not even for a moment, after which requests would be counted in database 0.
+    const attempts: string[] = []
+    limiter.connection.client.on('ready', () => attempts.push('ready'))
+    limiter.connection.client.on('connect', () => attempts.push('connect'))
+    await eventually('it has tried several times', () => attempts.length > 3 || attempts.includes('ready'))
+    expect(attempts).not.toContain('ready')
+    expect(await operator.dbsize()).toBe(0)
+    expect(limiter.logLines.map(({ msg }) => msg)).not.toContain('connected to Redis')
   })
 })

@@ -87,7 +87,7 @@ function isOfRunningScript(error: unknown): boolean {
   return error instanceof Error && /user_script:|Error running script/.test(error.message)
 }
 
-/** The connection had ended, but the client library had not noticed this yet when it reported that it was ready. */
-function isUnsent(error: unknown): boolean {
+/** Whether the command was not sent: the connection had ended, but the client library had not noticed this yet. */
+export function isUnsent(error: unknown): boolean {
   return error instanceof Error && error.message.includes('enableOfflineQueue options is false')
 }

@@ -1,5 +1,5 @@
 import { Cluster, type Redis, type RedisOptions } from 'ioredis'
-import { isOfReplica } from '../errors.ts'
+import { isOfReplica, isUnsent } from '../errors.ts'
 import type { Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
 import { commonOptions, loginOptions, retryDelayMs, type ReadCredentials } from './options.ts'
@@ -18,9 +18,6 @@ const RELEARN_EVERY_MS = 300
 
 /** How long a new connection to a cluster waits for nodes that are slower than the first. A node that drops packets takes a second. */
 const OTHERS_WITHIN_MS = 100
-
-/** The library's error for a command that was sent while the connection was not ready. */
-const NOT_ASKED = "Stream isn't writeable and enableOfflineQueue options is false"
 
 /**
  * Connects to all nodes of a cluster, including replicas, so that a replica that takes over is asked at once.
@@ -67,8 +64,7 @@ export function connectCluster(
   // `error` says that no node could be asked, and `node error` says why.
   cluster.on('error', () => undefined)
   cluster.on('node error', (error: Error, node: string) => {
-    if (error.message !== 'Connection is closed.' && error.message !== NOT_ASKED)
-      problems.logProblem(error, node)
+    if (error.message !== 'Connection is closed.' && !isUnsent(error)) problems.logProblem(error, node)
   })
   // The library connects to a node only when the first command is sent there, and fails further commands until it is connected.
   cluster.on('+node', (node: Redis) => {

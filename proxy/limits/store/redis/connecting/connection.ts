@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { Log } from '../../../../../shared/log.ts'
 import { connectCluster } from './cluster.ts'
-import { isOfReplica } from '../errors.ts'
+import { isOfReplica, isUnsent } from '../errors.ts'
 import { createLeaving, isFirstToLeave, onReplica, type Leaving } from './leaving.ts'
 import { readyWithoutInfo } from './ready-check.ts'
 import {
@@ -123,8 +123,11 @@ function connectServer(
   const renewal = createRenewal(address, readCredentials)
   const renew = (): void => renewal.apply(server.options)
   readyWithoutInfo(server)
+  leaveWithoutDatabase(server)
   sentinels.listen(server)
   server.on('error', (problem: Error) => {
+    // The library goes on with its handshake after the connection was given up.
+    if (isUnsent(problem)) return
     const explanation = sentinels.explain(problem)
     if (explanation) problems.logProblem(explainClosed(explanation, server.status))
   })
@@ -141,6 +144,18 @@ function connectServer(
 function explainClosed(problem: Error, status: string): Error {
   if (status !== 'connect' || !/^(?:read|write) (?:EPIPE|ECONNRESET)$/.test(problem.message)) return problem
   return new Error('closed before the first reply, as when maxclients is reached', { cause: problem })
+}
+
+/** If the server refuses to select the database, gives up the connection: the library would go on in database 0. */
+function leaveWithoutDatabase(server: Redis): void {
+  const select = server.select.bind(server) as (database: number) => Promise<unknown>
+  const selectOrLeave = (database: number): Promise<unknown> =>
+    select(database).catch((error: unknown) => {
+      // Otherwise the connection is closed already.
+      if (server.status === 'connect' && isFirstToLeave(server)) server.disconnect(true)
+      throw error
+    })
+  Object.assign(server, { select: selectOrLeave })
 }
 
 function hostOptions({ hosts: [first] }: RedisAddress) {
