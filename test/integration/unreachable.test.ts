@@ -1,9 +1,10 @@
 import { createServer, type Socket } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { Redis } from 'ioredis'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { CLOSED_PORT } from '../support/network/ports.ts'
 import { openAnsweringLimiter, openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
-import { startSentinel } from '../support/redis/redis-sentinel.ts'
+import { startSentinel, type Sentinel } from '../support/redis/redis-sentinel.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
@@ -88,4 +89,28 @@ test('an unreachable sentinel is not reported while another names the master', a
   }
   const others = reasons(limiter).filter((reason) => !reason?.includes('no answer in time'))
   expect(others.join('\n')).not.toMatch(/sentinel/i)
+})
+
+test('another sentinel is listened to when the one that named the master goes away', async () => {
+  const printed: string[] = []
+  const print = vi
+    .spyOn(console, 'error')
+    .mockImplementation((...words) => void printed.push(words.join(' ')))
+  onTestFinished(() => print.mockRestore())
+  const master = await startRedisServer()
+  const [first, second] = await Promise.all([1, 2].map(() => startSentinel({ masterPort: master.port })))
+  if (!first || !second) throw new RangeError('two sentinels')
+  await openAnsweringLimiter(urlOf([first.port, second.port]))
+  const isHeardAt = async ({ port }: Sentinel): Promise<boolean> => {
+    const client = new Redis(port, { enableReadyCheck: false })
+    try {
+      return / sub=1 /.test(String(await client.client('LIST')))
+    } finally {
+      client.disconnect()
+    }
+  }
+  await eventually('the first is listened to', () => isHeardAt(first))
+  await first.stop()
+  await eventually('the second is listened to', () => isHeardAt(second))
+  expect(printed).toEqual([])
 })

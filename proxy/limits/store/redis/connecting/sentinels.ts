@@ -14,8 +14,36 @@ export type SentinelReasons = {
 }
 
 type Place = { readonly host?: string | undefined; readonly port?: number | undefined }
-/** A private field of the library. */
-type Dialling = { connectToSentinel(sentinel: Place, options?: RedisOptions): Redis }
+/** Private methods of the library. */
+type Dialling = {
+  connectToSentinel(sentinel: Place, options?: RedisOptions): Redis
+  /** Listens to the sentinel that the iterator returned last, and no longer to the one before. */
+  initFailoverDetector(): Promise<void>
+}
+
+/** How often the connection to the sentinel that is listened to may fail in a row. */
+const FAILURES_TO_GO_ON = 5
+
+/** Learns of failovers for as long as any sentinel can be reached. */
+class ListeningConnector extends SentinelConnector {
+  /**
+   * Listens to the next sentinel if the one of this client is away. If the master is away too, the sentinels are asked for a new one
+   * anyway, and the one that names it is listened to.
+   */
+  protected goOnAfterFailures(client: Redis): void {
+    let failures = 0
+    client.on('ready', () => (failures = 0))
+    client.on('reconnecting', () => {
+      failures += 1
+      const isConnected = !this.stream.destroyed && !this.stream.connecting
+      if (failures < FAILURES_TO_GO_ON || !isConnected) return
+      // The sentinel that is listened to has the first place.
+      this.sentinelIterator.next()
+      this.sentinelIterator.next()
+      void (this as unknown as Dialling).initFailoverDetector()
+    })
+  }
+}
 
 /** Makes the connector of one client, and the record of its sentinels' problems. */
 export function createSentinelReasons(): SentinelReasons {
@@ -24,7 +52,7 @@ export function createSentinelReasons(): SentinelReasons {
   /** By host and port, the error of the last connection to each sentinel. */
   const problems = new Map<string, string>()
 
-  class ReportingConnector extends SentinelConnector {
+  class ReportingConnector extends ListeningConnector {
     constructor(options: unknown) {
       super(options as SentinelConnectionOptions)
       const own = this as unknown as Dialling
@@ -33,7 +61,9 @@ export function createSentinelReasons(): SentinelReasons {
         const place = `${sentinel.host}:${sentinel.port}`
         problems.delete(place)
         const client = dial(sentinel, options)
-        client.once('error', ({ message }: Error) => void problems.set(place, message))
+        client.on('error', ({ message }: Error) => void problems.set(place, message))
+        // Only a client that listens to a sentinel has options of its own.
+        if (options) this.goOnAfterFailures(client)
         return client
       }
     }
