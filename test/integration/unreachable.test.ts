@@ -114,3 +114,21 @@ test('another sentinel is listened to when the one that named the master goes aw
   await eventually('the second is listened to', () => isHeardAt(second))
   expect(printed).toEqual([])
 })
+
+test('a master that reports to be a replica is the reason, until it has become the master', async () => {
+  const master = await startRedisServer()
+  const replica = await startRedisServer({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
+  const limiter = openLimiter(urlOf(await startSentinels(1, replica.port)))
+  const logged = (): string[] => limiter.logLines.map(({ msg }) => msg)
+  await eventually('the log says so', () =>
+    expect(logged()).toContain('connected to a replica of Redis; looking for the master'),
+  )
+  let attempts = 0
+  limiter.connection.client.on('connect', () => attempts++)
+  await eventually('it has tried several times', () => attempts > 3)
+  expect(limiter.logLines.map(({ reason }) => reason)).toEqual([
+    'the server that Sentinel names as the master is a replica',
+  ])
+  await openRedis(replica.url).replicaof('NO', 'ONE')
+  await eventually('it is connected', () => expect(logged()).toContain('connected to Redis'))
+})

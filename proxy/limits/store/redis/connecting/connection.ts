@@ -84,7 +84,9 @@ function connectServer(
   problems: Pick<ProblemLog, 'logProblem' | 'logReplica'>,
   leaving: Leaving,
 ): Redis {
-  const sentinels = createSentinelReasons()
+  const sentinels = createSentinelReasons(() =>
+    problems.logReplica('the server that Sentinel names as the master is a replica'),
+  )
   // Read once, because a file with new credentials may be written at any time.
   const credentials = readCredentials()
   const server: Redis = new Redis({

@@ -45,8 +45,12 @@ class ListeningConnector extends SentinelConnector {
   }
 }
 
-/** Makes the connector of one client, and the record of its sentinels' problems. */
-export function createSentinelReasons(): SentinelReasons {
+/**
+ * Makes the connector of one client, and the record of its sentinels' problems.
+ *
+ * @param atReplica called when the server that a sentinel has named reports that it is not a master
+ */
+export function createSentinelReasons(atReplica: () => void): SentinelReasons {
   /** By host and port, the reason why each sentinel could not be asked, since a sentinel last named the master. */
   const reasons = new Map<string, string>()
   /** By host and port, the error of the last connection to each sentinel. */
@@ -66,6 +70,12 @@ export function createSentinelReasons(): SentinelReasons {
         if (options) this.goOnAfterFailures(client)
         return client
       }
+    }
+
+    override check(info: { role?: string }): boolean {
+      const isMaster = super.check(info)
+      if (!isMaster) atReplica()
+      return isMaster
     }
   }
 
