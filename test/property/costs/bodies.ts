@@ -180,6 +180,7 @@ const form: BodyRow = {
       `user[email]=${escape.repeat(200 / escape.length)}&`,
     ]),
     `user[email]={n}${'%4%31'.repeat(30)}&user[email]=${'%e1%4'.repeat(40)}&`,
+    ...['email=a;&', 'password=a;&', 'user=;&', `user${'%5B0%5D'.repeat(5)}%5Bemail%5D=a{n}&`],
     ...['%75ser.email=;', 'ſ=&', 'user[a=b]=1&', ']=', 'user.0.email={n}&', 'useremail'],
   ],
   atoms: [

@@ -84,7 +84,8 @@ function readBytes(
   const isSound = !isOther && unread !== 'charset' && unread !== 'encoding'
   const found = readAs(kind, { text: bytes.toString('latin1'), contentType, names, isWhole, isSound })
   const wide = wideTextOf(bytes)
-  if (wide !== undefined) found.push(...readJson({ text: wide, contentType, names, isWhole, isSound: true }))
+  if (wide !== undefined)
+    found.push(...readJson({ text: wide, names, isSound: true }, readJsonValues(wide, names, isWhole)))
   const within = found.map((read) => read.map(withoutExcess))
   const isLatin1 = hasOtherCharset || (isOther && unread !== 'encoding')
   return isLatin1 ? withLatin1(within) : within
@@ -114,14 +115,19 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   const { text, contentType, names } = reading
   if (text === '') return [nothingOf(names, 'missing')]
   if (kind === 'json') {
-    const found = readJson(reading)
+    const valid = readJsonValues(text, names, reading.isWhole)
+    const found = readJson(reading, valid)
     // A backend that ignores the type may read it as a form: `{"x":"&email=a&"}`.
-    if (text.includes('&') || (text.includes('=') && !looksLikeJson.test(text)))
-      found.push(readFormValues(text, names))
+    if (text.includes('&') || (text.includes('=') && !looksLikeJson.test(text))) {
+      const read = readFormValues(text, names)
+      found.push(valid ? read.map(partlyReadIfCut) : read)
+    }
     return found
   }
   const found: Read[] = looksLikeJson.test(text)
-    ? readJson(reading).map((read) => read.map((each) => ({ ...each, unread: each.unread ?? unfit })))
+    ? readJson(reading, readJsonValues(text, names, reading.isWhole)).map((read) =>
+        read.map((each) => ({ ...each, unread: each.unread ?? unfit })),
+      )
     : []
   // The body need not be multipart even if its type is: Rack then reads it as a form.
   const mayBeForm = kind === 'form' || !text.startsWith('--')
@@ -139,8 +145,16 @@ function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
   return Array.from({ length: count }, () => ({ values: [], elements: 1, unread, isCut: false }))
 }
 
-function readJson({ text, names, isWhole, isSound }: Reading): Read[] {
-  const found = readJsonValues(text, names, isWhole)
+/** A page in a member of valid JSON, as in a service that sends mail, may look like a form with too many fields. */
+function partlyReadIfCut(findings: Findings): Findings {
+  return findings.isCut ? { ...findings, isCut: false, hasUncleaned: true } : findings
+}
+
+/** @param found what a strict parser finds, unless the text is not valid JSON */
+function readJson(
+  { text, names, isSound }: Pick<Reading, 'text' | 'names' | 'isSound'>,
+  found: Read | undefined,
+): Read[] {
   if (!found) return [readLooseJson(text, names)]
   if (isSound || found.every(isRefused)) return [found]
   const loose = readLooseJson(text, names)

@@ -10,11 +10,11 @@ import type { FormNames, MatchedRules } from './names/form-names.ts'
 /** Maximum names to compare that have non-ASCII characters, broken or double escapes, or an equals sign in brackets. */
 const MAX_UNUSUAL_NAMES = 256
 
-/** Maximum fields to read as members of a model: ASP.NET refuses a form with more than 1024, and a query has no room for more. */
-const MAX_MODEL_FIELDS = 2048
+/** Maximum fields to read. ASP.NET takes as many; PHP, Django, Express and Tomcat take 1000. */
+const MAX_FIELDS = 1024
 
-/** Maximum different values to read: far more than the clients that a request may count for. */
-const MAX_FORM_VALUES = 256
+/** Maximum spellings of values to read, of which those of a form may be read in at most `maxReadings` ways. */
+const MAX_FORM_VALUES = 64
 
 const space = 0x20
 const percent = 0x25
@@ -30,7 +30,7 @@ const lowerD = 0x64
  * are separated by `&`, and for some backends by `;`. If a field is repeated, some backends take the first value, others the last.
  *
  * @param text one character per byte
- * @returns the findings for each name
+ * @returns the findings for each name, all cut if the text has more than `MAX_FIELDS` fields
  */
 export function readFormValues(text: string, names: BodyNames): Findings[] {
   const search = new FieldSearch(text, names)
@@ -87,8 +87,9 @@ class FieldSearch {
     while (start < end && this.#text.charCodeAt(start) === equalsSign) start++
     const equals = signs.from(start)
     if (equals >= end) return
+    if (++this.#fields > MAX_FIELDS) return this.found.cutAll()
     this.#add(this.#rulesOf(start, equals), equals + 1, end)
-    if (signs === this.#equals && equals + 1 < end && ++this.#fields <= MAX_MODEL_FIELDS)
+    if (signs === this.#equals && equals + 1 < end)
       this.#add(this.#names.ofModel(this.#text, start, equals), equals + 1, end, true)
     // For qs, the name of `user[a=b]=1` ends after the bracket.
     let after = signs.from(equals + 1)

@@ -71,7 +71,8 @@ export class FormNames {
       const after = characterAt(text, next)
       // No name precedes the separator, or an item of a list follows it.
       if (at === start || isDigit(after) || after === closingBracket) break
-      return [...members, ...(this.ofSent(text, next, end) ?? noRules)]
+      const others = this.ofSent(text, next, end)
+      return others === undefined || others.length === 0 ? members : [...members, ...others]
     }
     return members
   }
