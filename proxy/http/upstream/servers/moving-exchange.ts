@@ -14,7 +14,8 @@ export type FailoverTarget = {
 
 /**
  * A request to one of several servers. If the server fails, the request fails over to another one, provided that this is safe: the request
- * was not sent, or it is idempotent, has no body, and no part of a response has arrived.
+ * was not sent, or it is idempotent, has no body, and no part of a response has arrived. If only a reused connection was closed, the same
+ * server first gets the request on a new one.
  */
 export class MovingExchange implements UpstreamExchange {
   readonly method: string
@@ -23,6 +24,8 @@ export class MovingExchange implements UpstreamExchange {
   readonly #failoverTarget: FailoverTarget
   readonly #tried = new Set<Server>()
   #server: Server
+  /** The server that got the request again on a new connection, because it had closed a reused one. */
+  #again: Server | undefined
 
   constructor(exchange: UpstreamExchange, server: Server, failoverTarget: FailoverTarget) {
     this.method = exchange.method
@@ -89,6 +92,16 @@ export class MovingExchange implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
+    // The connections to the other servers may have been closed too, so moving on could fail at each of them.
+    if (
+      failure.onReusedConnection &&
+      !failure.isUnprocessed &&
+      this.isRetryable &&
+      this.#again !== this.#server
+    ) {
+      this.#again = this.#server
+      return this.#server.pool.retry(this)
+    }
     const other = this.#failoverTarget.fail(this.#server, failure, this.#tried)
     const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRetryable
     if (!other || !mayMove) return this.#exchange.onFailure(failure)
