@@ -280,6 +280,30 @@ test('a client cannot choose a response whose cost cannot be read', async () => 
   await eventually('the used units are charged', async () => expect(await usedBy(first, 'tokens')).toBe(90))
 })
 
+test('a request is refunded if its client disconnects before a connection to the backend is free', async () => {
+  const limits = `
+  - { name: login, match: POST /login, requests: 50, window: 15m, countStatus: [401] }
+  - { name: tokens, match: POST /login, requests: 1000, window: 15m, cost: { reserve: 100, else: estimate, settle: "json:n" } }
+upstreamConnections: 1
+`
+  const held: (() => void)[] = []
+  const { first } = await startGateways('memory', limits, (_request, response) => {
+    held.push(() => response.end())
+  })
+  const before = first.send('GET', '/', { from })
+  await eventually('the only connection is in use', () => expect(held).toHaveLength(1))
+  const waiting = connect({ host: '127.0.0.1', port: first.port, localAddress: from })
+  waiting.write('POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc')
+  await eventually('it is reserved', async () => expect(await usedBy(first, 'login')).toBe(1))
+  waiting.resetAndDestroy()
+  await eventually('it is refunded', async () =>
+    expect([await usedBy(first, 'login'), await usedBy(first, 'tokens')]).toEqual([0, 0]),
+  )
+  for (const end of held) end()
+  await before
+  expect(held).toHaveLength(1)
+})
+
 test('a request that the backend has seen is not refunded when its retry fails', async () => {
   const { gateway, guesses } = await startAtBreakingBackend()
   // The first request opens the connection that closes under the second: the backend has then read the second, and accepts no new

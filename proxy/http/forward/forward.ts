@@ -11,7 +11,7 @@ import type {
   UpstreamRequest,
   UpstreamSender,
 } from '../upstream/exchange.ts'
-import { isBeforeSending, UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
+import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'
 import type { RequestToForward } from './request-to-forward.ts'
@@ -90,6 +90,7 @@ export class Forwarding implements UpstreamExchange {
     this.cancelled = true
     this.#body?.release()
     this.#delivery.drop()
+    this.#refundIfUnsent()
     this.#connection?.abort(reason)
   }
 
@@ -228,7 +229,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   onFailure(failure: UpstreamFailure): void {
-    const { request, response, held, settlement, requestId } = this.#forwarded
+    const { request, response, held, requestId } = this.#forwarded
     this.#connection = undefined
     if (this.cancelled) return
     if (this.#mayRetry(failure)) {
@@ -241,8 +242,7 @@ export class Forwarding implements UpstreamExchange {
     if (failure.kind === 'exception') this.#options.telemetry.errorCaught('request')
     this.#options.onFailure(failure, requestId)
     this.#forwarded.trace?.failed(failure.kind)
-    // After an earlier attempt, the backend may have seen the request.
-    if (!this.#started && isBeforeSending(failure.kind)) settlement?.cancel()
+    this.#refundIfUnsent()
     if (response.headersSent || this.#delivery.hasBegun) this.#truncateResponse(failure.kind)
     else {
       const reply = failureReply(failure)
@@ -252,6 +252,11 @@ export class Forwarding implements UpstreamExchange {
     // Over HTTP/2, a request is not over before its body has been read, and reading may have been paused for the backend.
     held?.drop()
     if (this.#body) request.resume()
+  }
+
+  /** Refunds a request that got no connection: its client disconnected before, or none could be made. */
+  #refundIfUnsent(): void {
+    if (!this.#started) this.#forwarded.settlement?.cancel()
   }
 
   #publicHead(head: ResponseHead): ResponseHead {

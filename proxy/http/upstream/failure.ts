@@ -24,13 +24,6 @@ export type FailureKind =
   | 'aborted'
   | 'exception'
 
-const beforeSending: ReadonlySet<FailureKind> = new Set(['refused', 'connect-timeout', 'busy', 'local-limit'])
-
-/** Whether a request with this failure cannot have reached the backend. */
-export function isBeforeSending(kind: FailureKind): boolean {
-  return beforeSending.has(kind)
-}
-
 /** Facts about a failure by which the request may be sent again, and the server be ejected. */
 export type FailureFacts = {
   /** The connection had served a request before, and not one byte of a response to this one arrived. */
