@@ -199,7 +199,9 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         this.#turn = undefined
         this.report.delayEnded()
         if (this.#isAnswered) return this.#forwarded?.cancel()
-        this.limitHeaders = this.options.limitHeaders(statesAfter(states, waitedMs))
+        const later = statesAfter(states, waitedMs)
+        this.limitHeaders = this.options.limitHeaders(later)
+        this.#forwarded?.waited(later)
         this.#forward(states)
       }),
     )

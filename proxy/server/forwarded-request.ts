@@ -145,6 +145,11 @@ export class ForwardedRequest {
     this.#settlement = new Settlement(settling, states)
   }
 
+  /** @param states after the request has waited for its turn */
+  waited(states: readonly PolicyState[]): void {
+    this.#settlement?.waited(states)
+  }
+
   /** The remaining quota after the refunds so far; undefined without reservations. */
   get limitHeaders(): readonly string[] | undefined {
     return this.#settlement?.responseHeaders

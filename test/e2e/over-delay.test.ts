@@ -75,6 +75,20 @@ test.each(['memory', 'Redis', 'two workers'])(
   },
 )
 
+test.each([
+  ['alone', []],
+  [
+    'with a rule whose cost the response states',
+    ['{ name: failed, match: "* /*", requests: 9, window: 1h, countStatus: [500] }'],
+  ],
+])('the response to a request that waited says how long it takes from then on: %s', async (_, others) => {
+  const everySecond =
+    '{ name: second, match: "* /*", algorithm: token-bucket, requests: 60, window: 1m, burst: 1'
+  const gateway = await start([`${everySecond}, over: { delay: 30s } }`, ...others])
+  const replies = await Promise.all([1, 2, 3].map(() => gateway.send('GET', '/')))
+  for (const { headers } of replies) expect(headers['ratelimit']).toMatch(/^"second";r=0;t=1(?:,|$)/)
+})
+
 test('requests for which there is no time, or no place, are refused', async () => {
   const gateway = await start([
     waiting,

@@ -65,6 +65,11 @@ export class Settlement {
     return this.#options.limitHeaders(this.#states)
   }
 
+  /** Call when the request has waited for its turn. @param states after the wait */
+  waited(states: readonly PolicyState[]): void {
+    this.#states = states
+  }
+
   /** Whether a reservation counts for as long as the request is in flight. */
   get lasts(): boolean {
     return this.#inFlight.length > 0
