@@ -158,6 +158,16 @@ export function readsResponseBody({ cost }: Policy): boolean {
   return cost.otherwise === 'estimate' || singleSources(cost.settle).some(({ kind }) => kind === 'json')
 }
 
+/** The headers with the cost that are not forwarded to the client. */
+export function hiddenHeaders({ cost }: Policy): readonly string[] {
+  if (!cost?.settle) return noHeaders
+  return singleSources(cost.settle).flatMap((each) =>
+    each.kind === 'header' && each.hide ? [each.name] : [],
+  )
+}
+
+const noHeaders: readonly string[] = []
+
 /** Whether the cost of a request depends on its response. */
 export function settlesByResponse({ countStatus, cost }: Policy): boolean {
   return countStatus !== undefined || cost?.settle !== undefined

@@ -16,7 +16,7 @@ import { decideRequest } from '../limits/decide.ts'
 import type { AskedRequest, RequestedCharges, Verdict } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, Decision, PolicyState, Turn } from '../limits/limiter.ts'
-import type { Policy } from '../policy.ts'
+import { hiddenHeaders, type Policy } from '../policy.ts'
 import {
   connectionOf,
   givenRequestId,
@@ -114,7 +114,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         return this.#forward(none)
       case 'allowed':
         this.#recordDecision(verdict)
-        if (verdict.states.some(({ reservation }) => reservation))
+        if (verdict.states.some(({ reservation }) => reservation) || this.#hidesHeaders)
           this.#forwardedRequest().reserve(verdict.states)
         if (this.#isAnswered) return this.#cancelTurn(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
@@ -188,6 +188,11 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
     if (this.#auth) return this.#auth.allow(this.limitHeaders)
     if (!this.head) throw new Error('the head of the request was not read')
     this.#forwardedRequest().forward(this.head)
+  }
+
+  /** Also for a request that no rule has counted, because it is over a limit that refuses nothing, or because Redis is unavailable. */
+  get #hidesHeaders(): boolean {
+    return this.charges.some(({ policy }) => hiddenHeaders(policy).length > 0)
   }
 
   /** Waits for the request's turn. Until then it is not forwarded, and the wait does not count against the client in `SlowClients`. */

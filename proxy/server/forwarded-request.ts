@@ -12,7 +12,7 @@ import { Settlement } from '../limits/costs/settlement.ts'
 import type { RequestedCharges } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
-import { requestedUnits, type Policy } from '../policy.ts'
+import { hiddenHeaders, requestedUnits, type Policy } from '../policy.ts'
 import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { remainingForwards } from '../request/local-replies.ts'
 import type { RequestHead } from '../request/request-head.ts'
@@ -129,13 +129,14 @@ export class ForwardedRequest {
     this.delivery = this.#held
   }
 
-  /** @param states at least one state has a reservation */
+  /** @param states a state has a reservation, or a policy hides a header of the response */
   reserve(states: readonly PolicyState[]): void {
-    const { options, report } = this.#exchange
+    const { options, report, charges } = this.#exchange
     const { limiter, limitHeaders, telemetry, onCostUnread } = options
     const settling = {
       limiter,
       limitHeaders,
+      hidden: charges.flatMap(({ policy }) => hiddenHeaders(policy)),
       requestBytes: () => this.delivery?.sentBytes ?? 0,
       onUnread: (policy: Policy, reason: UnreadCost) => {
         telemetry.costUnreadable(policy, reason)

@@ -8,9 +8,10 @@ import { startHttp2Backend } from '../support/http/http2-backend.ts'
 import { send, type Reply } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
+import { CLOSED_PORT } from '../support/network/ports.ts'
 import { connectHttp2, sendHttp2 } from '../support/http/http2.ts'
 import { freshRedis } from '../support/redis/redis.ts'
-import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
+import { makeTemporaryDirectory, writeConfigFile } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const from = '127.0.0.9'
@@ -204,6 +205,29 @@ describe.each(places)('counted in %s', (place) => {
       leaving.resetAndDestroy()
     }
   })
+})
+
+test('the header of a cost is hidden although the request is not counted: over a limit that refuses nothing, without Redis', async () => {
+  const rule = (name: string, more: string): string =>
+    `  - { name: ${name}, match: GET /${name}, requests: 1, window: 15m, ${more}, cost: { settle: "header:X-Cost", hide: true } }\n`
+  const backend = await startBackend((_request, response) => response.setHeader('X-Cost', '1').end())
+  const file = writeConfigFile(
+    `upstream: ${backend.url}\nroutes: [{ name: other, upstream: ${backend.url}, onlyOver: true }]\nlimits:\n` +
+      rule('shadow', 'mode: shadow') +
+      rule('routed', 'over: { route: other }') +
+      rule('open', 'onStoreError: open'),
+  )
+  for (const [path, env] of [
+    ['/shadow', {}],
+    ['/routed', {}],
+    ['/open', { REDIS_URL: `redis://127.0.0.1:${CLOSED_PORT}` }],
+  ] as const) {
+    const gateway = await startHosted({ CONFIG_FILE: file, ...env })
+    for (let i = 0; i < 3; i++) {
+      const { status, headers } = await gateway.send('GET', path)
+      expect([path, status, headers['x-cost']]).toEqual([path, 200, undefined])
+    }
+  }
 })
 
 test('a cost in the trailers of a gRPC response is settled', async () => {

@@ -24,6 +24,8 @@ type ResponseHead = {
 export type SettlementOptions = {
   readonly limiter: Pick<Limiter, 'settle'>
   readonly limitHeaders: LimitHeaders
+  /** Names of headers that are not forwarded to the client. */
+  readonly hidden?: readonly string[]
   /** Called if a response does not state the cost of its request. */
   readonly onUnread: (policy: Policy, reason: UnreadCost) => void
   /** Bytes of the request's body that were sent to the backend. */
@@ -47,12 +49,13 @@ export class Settlement {
   /** Name, value, name, value…; names in lower case. */
   #trailers: readonly string[] = []
   /** Names of headers that are not forwarded to the client. */
-  readonly #hidden = new Set<string>()
+  readonly #hidden: ReadonlySet<string>
   #body: BodyReader | undefined
 
   constructor(options: SettlementOptions, states: readonly PolicyState[]) {
     this.#options = options
     this.#states = states
+    this.#hidden = new Set(options.hidden)
     for (const { policy, reservation } of states) {
       if (!reservation) continue
       if (countsInFlight(policy)) this.#inFlight.push(reservation)
@@ -86,8 +89,6 @@ export class Settlement {
     for (const reservation of this.#open.splice(0)) {
       const { countStatus, cost } = reservation.charge.policy
       const { settle: source } = cost ?? {}
-      const singles = source ? singleSources(source) : []
-      for (const single of singles) if (single.kind === 'header' && single.hide) this.#hidden.add(single.name)
       if (countStatus && !isIn(countStatus, head.status)) this.#settle(reservation, 0)
       else if (source) this.#settleByHead(reservation, source, head)
       else this.#settle(reservation, reservation.units)
