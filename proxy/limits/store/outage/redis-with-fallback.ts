@@ -74,11 +74,8 @@ export class RedisWithFallback {
     const { isLocal, units, charge } = reservation
     const isMore = costUnits > units && !countsInFlight(charge.policy)
     const isAway = this.#breakers.isAnyOpen && this.#isAway(charge)
-    if (isLocal) this.local.settle(reservation, costUnits)
-    // The missing units are charged here, and in Redis when it answers.
-    else if (isMore && isAway) this.local.settle({ ...reservation, isLocal: true }, costUnits)
+    if (isLocal || (isMore && isAway)) this.#settleLocally(reservation, costUnits)
     else this.shared.settle(reservation, costUnits)
-    if (isLocal) this.#recordPending([charge])
   }
 
   /** `unavailable` even if only one node of a cluster is. */
@@ -123,9 +120,16 @@ export class RedisWithFallback {
       inFlight: (charge, change) =>
         change === 1 ? this.local.addInFlight(charge) : this.local.removeInFlight(charge),
       countedTwice: (charge) => this.local.takeBackPending(charge),
+      notCharged: (reservation, costUnits) => this.#settleLocally(reservation, costUnits),
       refused,
       gaveBack,
     }
+  }
+
+  /** Settles in this process. Missing units are charged in Redis as well, when it answers. */
+  #settleLocally(reservation: Reservation, costUnits: number): void {
+    this.local.settle({ ...reservation, isLocal: true }, costUnits)
+    this.#recordPending([reservation.charge])
   }
 
   #decideWhileOpen(charges: readonly Charge[]): Decision | Promise<Decision> {

@@ -60,6 +60,8 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
   countedTwice?(charge: Charge): boolean
   /** Called when policies need commands of Redis that no earlier one has needed. */
   needsMoreCommands?(): void
+  /** Called with a reservation that has cost more than was reserved, if Redis has certainly not charged the missing units. */
+  notCharged?(reservation: Reservation, costUnits: number): void
   /** Called when Redis has been told to give back a charge that it counted too late. Refusals may have been due to this charge. */
   gaveBack?(charge: Charge): void
   /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
@@ -130,7 +132,14 @@ export class RedisLimiter {
     }
     this.#asked = redis.isCluster ? createAskedNodes(nodes) : askedOnly
     this.#inFlight = inFlight
-    this.#settling = createSettling({ redis, describe: ({ charge }) => describe(charge.policy) })
+    this.#settling = createSettling({
+      redis,
+      describe: ({ charge }) => describe(charge.policy),
+      notExecuted: (settled) => {
+        for (const { reservation, units } of settled)
+          if (units < 0) hooks.notCharged?.(reservation, reservation.units - units)
+      },
+    })
     this.#probes = probes
     this.#batching = new Batching({ counters: this.#counters(), timeoutMs, now, hooks: this.#batchHooks() })
     this.leaseStore = new RedisLeaseStore(ofCharge)

@@ -1,4 +1,5 @@
 import type { Reservation } from '../../../limiter.ts'
+import { hasCountedNothing } from '../errors.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 import { runScript, type RedisClient } from '../run-script.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
@@ -12,24 +13,33 @@ export type Settling = {
   settle(reservation: Reservation, units: number): void
 }
 
+/** A settlement, as for `Settling.settle`. */
+export type SettledUnits = { readonly reservation: Reservation; readonly units: number }
+
 /** The maximum number of settlements in a command. Redis settles this many in less than half a millisecond. */
 const SETTLED_IN_COMMAND = 256
 
 /**
  * Sends settlements to Redis. In a cluster, each reservation is a command of its own, because a command reaches only
  * one node.
+ *
+ * @param options.notExecuted called with settlements that Redis has certainly not executed
  */
 export function createSettling(options: {
   readonly redis: RedisClient
   readonly describe: (reservation: Reservation) => RedisPolicy
+  readonly notExecuted: (settled: readonly SettledUnits[]) => void
 }): Settling {
-  const { redis, describe } = options
-  let waiting: Waiting[] = []
+  const { redis, describe, notExecuted } = options
+  let waiting: SettledUnits[] = []
 
   function send(): void {
     const all = waiting
     waiting = []
-    if (redis.status !== 'ready') return
+    if (redis.status !== 'ready') {
+      notExecuted(all)
+      return
+    }
     const size = redis.isCluster ? 1 : SETTLED_IN_COMMAND
     for (let at = 0; at < all.length; at += size) {
       const part = all.slice(at, at + size)
@@ -41,9 +51,11 @@ export function createSettling(options: {
         keys.push(keyOf(policy, reservation.charge.partitionKey))
         settled.push(policies.numberOf(policy), String(reservation.ticket), String(units))
       }
-      // After an error it is unknown whether the command was executed, so it is not sent again.
       const args = [...keys, ...policies.toArguments(), ...settled]
-      runScript(redis, settleScript, keys.length, args).catch(() => undefined)
+      runScript(redis, settleScript, keys.length, args).catch((error: unknown) => {
+        // After other errors it is unknown whether the command was executed, so it is not sent again.
+        if (hasCountedNothing(error)) notExecuted(part)
+      })
     }
   }
 
@@ -53,5 +65,3 @@ export function createSettling(options: {
     },
   }
 }
-
-type Waiting = { readonly reservation: Reservation; readonly units: number }

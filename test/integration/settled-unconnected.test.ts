@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { startRelay } from '../support/network/relay.ts'
+import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
+import { freshRedis } from '../support/redis/redis.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+const tokens = makePolicy('tokens', 1000, 60_000, {
+  cost: { reserve: 1, settle: { kind: 'header', name: 'x-cost', hide: false } },
+})
+
+test('units that a response costs beyond its reservation are charged if Redis is not connected when it ends', async () => {
+  const url = new URL(await freshRedis())
+  const relay = await startRelay(Number(url.port))
+  url.port = String(relay.port)
+  const limiter = await openAnsweringLimiter(url.href)
+  const charge = { policy: tokens, partitionKey: newClient() }
+  const decision = await limiter.decide([charge])
+  const reservation = decision.outcome === 'allowed' ? decision.states[0]?.reservation : undefined
+  if (!reservation) throw new Error('nothing was reserved')
+
+  await relay.set({ kind: 'refuse' })
+  await eventually('Redis is not connected', () => limiter.storeState() === 'unavailable')
+  limiter.settle(reservation, 600)
+  await relay.set({ kind: 'none' })
+  await eventually('Redis is connected', () => limiter.storeState() === 'available')
+
+  await limiter.decide([{ ...charge, partitionKey: newClient() }])
+  await eventually('the units are charged', async () => {
+    const [state] = await limiter.inspect([charge])
+    expect(state).toMatchObject({ source: 'store', used: 600 })
+    return true
+  })
+})
