@@ -63,6 +63,7 @@ const limitsOfEach = `
     requests: 1000
     window: 15m
     cost: { reserve: 100, settle: "header:X-Cost" }
+  - { name: search, match: "GET /search", requests: 12, window: 15m, cost: 5 }
   - { name: export, match: "GET /export", concurrency: 2 }
   - { name: abandoned, match: "GET /abandoned", concurrency: 1 }
 `
@@ -76,6 +77,32 @@ describe.each(places)('counted in %s', (place) => {
     ;({ gateways, first } = await startGateways(place, limitsOfEach, (request, response) =>
       answers.get(request.url)?.(request, response),
     ))
+  })
+
+  test('an operator learns that less is left than the next request costs', async () => {
+    answers.set('/search', (_request, response) => void response.end())
+    const question = { method: 'GET', target: '/search', ip: from }
+    for (const [status, left] of [
+      [200, 7],
+      [200, 2],
+      [429, 2],
+    ] as const) {
+      const exceeded = status === 429
+      const { body } = await askOperator(first, 'POST', '/api/clients/inspect', {
+        policy: 'search',
+        client: { ip: from },
+      })
+      expect(body).toMatchObject({ states: [{ exceeded }] })
+      expect((await askOperator(first, 'POST', '/api/explain', question)).body).toMatchObject({
+        refusedBy: exceeded ? 'search' : null,
+        rules: expect.arrayContaining([
+          expect.objectContaining({ name: 'search', states: [expect.objectContaining({ exceeded })] }),
+        ]) as unknown,
+      })
+      const reply = await first.send('GET', '/search', { from })
+      expect(reply.status).toBe(status)
+      expect(reply.headers['ratelimit']).toMatch(new RegExp(`"search";r=${left};`))
+    }
   })
 
   test('five of 200 parallel wrong passwords reach the backend; right ones all do', async () => {

@@ -60,11 +60,12 @@ export function createExplainRoutes(options: {
           const quota = states[at]?.quota
           return rule.counts && charge.policy.name === rule.name ? [unitsUnder(charge, quota)] : []
         }),
-        states: states.flatMap((state, at) =>
-          rule.counts && state.policy.name === rule.name
-            ? [describeState(state, charges[at]?.partitionKey)]
-            : [],
-        ),
+        states: states.flatMap((state, at) => {
+          const charge = charges[at]
+          return rule.counts && charge?.policy.name === rule.name
+            ? [describeState(state, charge.partitionKey, unitsUnder(charge, state.quota))]
+            : []
+        }),
       })),
     }
   }
