@@ -23,6 +23,9 @@ const policies = {
   narrow: makeSliding('sliding.narrow', 7, 60_000),
   none: makeSliding('sliding.none', 0, 60_000),
   lowered: makeSliding('sliding.lowered', 3, 60_000),
+  batch: makeSliding('sliding.batch', 4, 60_000, {
+    partition: [{ kind: 'body', name: 'email', path: ['email'] }],
+  }),
   shadow: makeSliding('sliding.shadow', 2, 60_000, { mode: 'shadow' }),
   fixedWide: makePolicy('fixed.wide', 100, 60_000),
   fixedNarrow: makePolicy('fixed.narrow', 7, 60_000),
@@ -87,6 +90,24 @@ export function describeSlidingContract(
       // The third request, which came later than the first, has to leave the window.
       const untilThird = await untilMore(withQuota(policies.lowered, 1))
       expect(untilThird - (await untilMore(policies.lowered))).toBeGreaterThanOrEqual(190)
+    })
+
+    test('a batch is refused until as many requests as it needs have left', async () => {
+      const charge = { policy: policies.batch, partitionKey: newClient() }
+      const untilFits = async (units: number): Promise<number> => {
+        const decision = await subject.limiters[0]?.decide([{ ...charge, units }])
+        return decision?.outcome === 'refused' ? (decision.states[0]?.resetMs ?? NaN) : NaN
+      }
+      for (const waitMs of [200, 200, 0]) {
+        await subject.limiters[0]?.decide([charge])
+        await pass(waitMs)
+      }
+      // Redis's clock goes on between the questions, which makes these differences larger.
+      const [four, three, two] = [await untilFits(4), await untilFits(3), await untilFits(2)]
+      expect(three - two).toBeGreaterThanOrEqual(190)
+      expect(four - three).toBeGreaterThanOrEqual(190)
+      // It never fits.
+      expect(await untilFits(5)).toBe(60_000)
     })
 
     test('a sliding window follows the table of instants', async () => {

@@ -44,7 +44,7 @@ export class SlidingCounts implements MemoryCounts {
     }
     const used = this.#usedIn(slot)
     const remaining = Math.max(0, quota - used)
-    const resetMs = this.#untilMoreMs(slot, policy, nowMs)
+    const resetMs = this.#untilFitsMs(slot, policy, nowMs, exceeded ? units : 1)
     return isCounted && (isLocal || settlesByResponse(policy))
       ? {
           policy,
@@ -65,7 +65,7 @@ export class SlidingCounts implements MemoryCounts {
     const slot = this.#find(table, charge, nowMs)
     const used = this.#usedIn(slot)
     if (used === 0) return undefined
-    return { used, resetMs: this.#untilMoreMs(slot, charge.policy, nowMs) }
+    return { used, resetMs: this.#untilFitsMs(slot, charge.policy, nowMs, 1) }
   }
 
   takePending(limit: number, nowMs: number, isAsked?: (shard: number) => boolean): PendingSlot[] {
@@ -89,11 +89,14 @@ export class SlidingCounts implements MemoryCounts {
     return this.#times.find(table, partitionKey, policy.windowMs, nowMs)
   }
 
-  /** Returns the time until a unit is available. If more than a lowered quota is used, the excess must leave as well. */
-  #untilMoreMs(slot: number, { quota, windowMs }: Policy, nowMs: number): number {
+  /**
+   * Returns the time until so many units fit, or until the oldest unit leaves if they do now. If more than a lowered quota is used, the
+   * excess must leave as well.
+   */
+  #untilFitsMs(slot: number, { quota, windowMs }: Policy, nowMs: number, units: number): number {
     const used = this.#usedIn(slot)
-    if (used === 0 || quota === 0) return windowMs
-    return this.#times.leavesAtMs(slot, windowMs, Math.max(0, used - quota)) - nowMs
+    if (used === 0 || units > quota) return windowMs
+    return this.#times.leavesAtMs(slot, windowMs, Math.max(0, used + units - quota - 1)) - nowMs
   }
 
   #usedIn(slot: number): number {

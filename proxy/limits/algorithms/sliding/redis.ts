@@ -107,8 +107,9 @@ function algorithm.count(key, policy, units)
   if held + units > quota then
     takeBack(key, pushed)
     if denied and held == 0 then call('DEL', key) end
-    -- A quota that was lowered: more than one has to leave.
-    if held > quota then oldestUs = timeAt(key, held - quota) end
+    -- More than one has to leave, for a batch or a quota that was lowered. What never fits has to wait for the whole window.
+    local left = held + units - quota
+    if units > quota then oldestUs = nil elseif left > 1 then oldestUs = timeAt(key, left - 1) end
     remaining = -1 - math.max(0, quota - held)
   else
     expireAfter(key, nowUs, windowUs)
