@@ -186,10 +186,13 @@ function rateLimitHeader(states: readonly PolicyState[]): string | undefined {
 /** `Retry-After` in whole seconds, rounded up: the time until every exhausted policy lets the client through again. */
 function retryAfterHeader(states: readonly PolicyState[]): string {
   let maxMs = 0
-  for (const { policy, exceeded, resetMs } of states) {
-    if (exceeded && resetMs > maxMs && constantsOf(policy).refuses) maxMs = resetMs
-  }
+  for (const state of states) if (isRefusing(state)) maxMs = Math.max(maxMs, state.resetMs)
   return wholeSeconds(maxMs)
+}
+
+/** Whether the policy refuses the request, rather than only report it or send it to another route. */
+function isRefusing({ policy, exceeded }: PolicyState): boolean {
+  return exceeded && constantsOf(policy).refuses
 }
 
 /** The constant headers of a policy. */
@@ -225,7 +228,7 @@ function itemOf({ name, quota }: Policy, windowMs: number | undefined): string {
 
 /**
  * `X-RateLimit-Limit`, `-Remaining` and `-Reset`, for clients that do not read the draft's fields: name, value, name, value… They describe
- * one policy: the one with the least quota left, among the policies that the request exceeds, or among all if it exceeds none. `-Reset` is
+ * one policy: the one with the least quota left, among the policies that refuse the request, or among all if none does. `-Reset` is
  * in seconds from now, and left out for a policy that limits requests in flight.
  *
  * Shadow policies are left out, as in the headers of the draft.
@@ -266,9 +269,9 @@ export function oneStateEach(states: readonly PolicyState[]): readonly PolicySta
   return kept
 }
 
-/** Whether `state` is tighter: it is exceeded and the other is not; otherwise it has less left; otherwise it resets later. */
+/** Whether `state` is tighter: it refuses the request and the other does not; otherwise it has less left; otherwise it resets later. */
 function isTighter(state: PolicyState, than: PolicyState): boolean {
-  if (state.exceeded !== than.exceeded) return state.exceeded
+  if (isRefusing(state) !== isRefusing(than)) return isRefusing(state)
   return state.remaining === than.remaining ? state.resetMs > than.resetMs : state.remaining < than.remaining
 }
 

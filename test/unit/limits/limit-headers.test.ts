@@ -6,6 +6,7 @@ import { makePolicy } from '../../support/limiter/limiters.ts'
 
 const wide = makePolicy('wide', 100, 60_000)
 const narrow = makePolicy('narrow', 5, 10_000)
+const soft = makePolicy('soft', 60, 3_600_000, { over: { route: 'page' } })
 const shadow: Policy = { ...makePolicy('dry', 1, 1000), mode: 'shadow' }
 const exports: Policy = { ...makePolicy('exports', 2, 15_000), algorithm: 'concurrency' }
 
@@ -24,6 +25,16 @@ test.each<[string, PolicyState[], string]>([
   // A request of several units is refused although some units are left.
   ['what refuses', [state(narrow, 1, 10_000), state(wide, 3, 20_000, true)], '100 3 20'],
   ['of two that refuse', [state(narrow, 0, 10, true), state(wide, 0, 20_000, true)], '100 0 20'],
+  [
+    'never one with a route if another refuses',
+    [state(soft, 0, 3_600_000, true), state(narrow, 2, 10_000, true)],
+    '5 2 10',
+  ],
+  [
+    'one with a route if no other is tighter',
+    [state(soft, 0, 3_600_000, true), state(narrow, 2, 10_000)],
+    '60 0 3600',
+  ],
   ['never a shadow', [state(shadow, 0, 1000, true), state(narrow, 5, 10_000)], '5 5 10'],
   ['at least a second', [state(narrow, 0, 0.5, true)], '5 0 1'],
 ])('x-ratelimit: %s', (_name, states, expected) => {
