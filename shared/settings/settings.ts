@@ -29,8 +29,11 @@ export function readSource<Schema extends z.ZodObject>(
   if (read.success) return { source, values: read.data, problems: [] }
   const { issues } = read.error
   const wrong = new Set(issues.flatMap((issue) => issue.path[0] ?? ('keys' in issue ? issue.keys : [])))
-  const rest = Object.entries(source.given).filter(([name]) => !wrong.has(name))
-  return { source, values: schema.parse(Object.fromEntries(rest)), problems: problemsOf(issues, source) }
+  const without = (all: object): Record<string, unknown> =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => !wrong.has(name)))
+  // The schema gives fields that are left out their defaults, which are not the values of the wrong ones.
+  const values = without(schema.parse(without(source.given))) as Partial<z.output<Schema>>
+  return { source, values, problems: problemsOf(issues, source) }
 }
 
 /** The values read for a settings table. */
