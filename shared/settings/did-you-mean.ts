@@ -22,7 +22,8 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   return best.distance <= allowed ? best.candidate : undefined
 }
 
-function plain(word: string): string {
+/** The form in which words are compared: in lower case, without `-` and `_`. */
+export function plain(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '').slice(0, 40)
 }
 

@@ -36,13 +36,17 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[], source: Source):
       ? issue.keys.map((key) => ({ beside: issue.path, ...source.problemOfUnknown([...issue.path, key]) }))
       : [],
   )
-  // Report a mistyped name as one mistake: the field that was meant does not count as missing, too.
+  // Report a mistyped name as one mistake: the field that was meant does not count as missing, and the mapping as incomplete, too.
   const mistyped = new Set(
     unknown.flatMap(({ beside, suggested = [] }) => suggested.map((field) => [...beside, field].join('\n'))),
+  )
+  const incomplete = new Set(
+    unknown.flatMap(({ beside, suggested = [] }) => (suggested.length > 0 ? [beside.join('\n')] : [])),
   )
   const others = all.flatMap((issue) => {
     const { code, path, message } = issue
     if (code === 'unrecognized_keys') return []
+    if (code === 'custom' && incomplete.has(path.join('\n'))) return []
     const got = gotAt(path, source)
     if (got === missing && mistyped.has(path.join('\n'))) return []
     const text = message.startsWith('needs ') ? `${got}, ${message}` : message

@@ -64,9 +64,6 @@ const entry = z
     return { kind: 'ip', ranges, ...(files.length > 0 && { files }) }
   })
 
-/** The fields of an entry. */
-export const listFields = ['ip', 'file', 'header']
-
 /** `allowList` or `denyList`, as written. */
 export const clientList = z
   .array(entry, 'needs a list of entries with ip, file or header')

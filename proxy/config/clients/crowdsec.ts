@@ -9,7 +9,7 @@ import { keyIn, type CrowdsecSettings } from '../../limits/clients/crowdsec/loca
 const needsUrl =
   'needs the http:// or https:// URL of a local API, such as http://127.0.0.1:8000, without a user, a query and /v1'
 
-export const crowdsecFields = {
+const crowdsecFields = {
   url: z
     .string(needsUrl)
     .refine(isUrl, needsUrl)

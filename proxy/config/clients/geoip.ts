@@ -37,8 +37,6 @@ export const geoip = z
     ...(asn !== undefined && { asn: listFile(asn) }),
   }))
 
-export const geoipFields: readonly string[] = fields
-
 /** Returns the files with absolute paths. */
 export function locateGeo(files: GeoFiles | undefined, folder: string): GeoFiles | undefined {
   if (!files) return undefined

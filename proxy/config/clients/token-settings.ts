@@ -9,7 +9,7 @@ const needsUrl =
 const path = z.string('needs the path of a file').min(1, 'needs the path of a file')
 const text = z.string({ error: needsText('a text', (value) => value !== '') }).min(1, 'needs a text')
 
-export const tokenFields = {
+const tokenFields = {
   jwksUrl: z
     .url({ protocol: /^https?$/, error: needsUrl })
     .refine(hasNoLogin, needsUrl)

@@ -55,6 +55,35 @@ export const configFileSchema = z
   })
   .meta({ title: 'sluice.yaml', description: 'Settings and limits of the Sluice gateway.' })
 
+/**
+ * Returns the fields that the mapping at a path can have, whatever else can be there. Returns none for a mapping whose names are those of
+ * headers and the like.
+ */
+export function fieldsAt(path: readonly PropertyKey[]): readonly string[] {
+  const forms = path.reduce<readonly Form[]>(
+    (all, step) => all.flatMap((form) => formsBelow(form, step)),
+    formsOf(configFileSchema),
+  )
+  return forms.flatMap((form) => (form.type === 'object' ? Object.keys(form.shape) : []))
+}
+
+/** The definition of a schema, which may be one for text or numbers. */
+type Form = z.core.$ZodTypes['_zod']['def']
+
+function formsOf(schema: z.core.$ZodType): readonly Form[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if ('innerType' in def) return formsOf(def.innerType)
+  if (def.type === 'pipe') return formsOf(def.in)
+  return def.type === 'union' ? def.options.flatMap(formsOf) : [def]
+}
+
+function formsBelow(form: Form, step: PropertyKey): readonly Form[] {
+  if (form.type === 'array') return formsOf(form.element)
+  if (form.type === 'record') return formsOf(form.valueType)
+  const field = form.type === 'object' ? form.shape[String(step)] : undefined
+  return field ? formsOf(field) : []
+}
+
 /** The file, and its valid values. */
 export type FileReading = Reading<z.output<typeof configFileSchema>>
 

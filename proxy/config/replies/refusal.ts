@@ -18,7 +18,7 @@ const needsHeaders = 'needs a mapping of names and values'
 const needsHeaderValue = { error: needsText('text of visible ASCII characters and spaces', () => true) }
 
 /** The fields of a refusal, as written. */
-export const refusalFields = {
+const refusalFields = {
   status: wholeNumber(400, 599)
     .schema.prefault(errors.tooManyRequests.status)
     .meta({ description: 'Status code of the response.' }),

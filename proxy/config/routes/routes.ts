@@ -26,7 +26,7 @@ const hostWithPort = z
   .refine((host) => readAuthority(host) !== undefined && !host.endsWith(':'), needsHost)
 
 /** The fields of a route, as written. */
-export const routeFields = {
+const routeFields = {
   name: z
     .string(needsName)
     .regex(ruleName, needsName)

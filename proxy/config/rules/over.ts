@@ -7,7 +7,7 @@ const needsRoute = 'needs the name of a route'
 const MAX_WAITING = 100_000
 
 /** The fields of `over`, as written. */
-export const overFields = {
+const overFields = {
   route: z.string(needsRoute).min(1, needsRoute).optional().meta({
     description: 'Name of the route that requests over the limit are sent to, with X-Sluice-Over: RULE.',
   }),
@@ -20,16 +20,19 @@ export const overFields = {
   }),
 }
 
+/** Whether no field is mistyped: report a mistyped name as one mistake. */
+const when = ({ issues }: { readonly issues: readonly unknown[] }): boolean => issues.length === 0
+
 const mapping = z
   .strictObject(overFields, needsOver)
-  .refine(({ route, delay }) => (route === undefined) !== (delay === undefined), {
-    error: 'needs either route or delay',
-    // Report a mistyped name as one mistake.
-    when: ({ issues }) => issues.length === 0,
-  })
   .refine(({ delay, waiting }) => waiting === undefined || delay !== undefined, {
     path: ['waiting'],
     error: 'needs delay too',
+    when,
+  })
+  .refine(({ route, delay }) => (route === undefined) !== (delay === undefined), {
+    error: 'needs either route or delay',
+    when,
   })
   .transform(({ route = '', delay, waiting = 1000 }): OverPolicy | undefined =>
     delay === undefined ? { route } : { delayMs: delay, waiting },

@@ -5,7 +5,7 @@ const needsUrl = 'needs an http:// or https:// URL, without a user, a password a
 const needsEvents = `needs a list, each entry one of ${webhookEvents.join(', ')}`
 const MAX_WEBHOOKS = 10
 
-export const webhookFields = {
+const webhookFields = {
   url: z
     .string(needsUrl)
     .refine(isUrl, needsUrl)

@@ -63,7 +63,7 @@ const kinds = {
 }
 
 /** The kinds of conditions. */
-export const conditionFields = Object.keys(kinds)
+const conditionFields = Object.keys(kinds)
 
 const needsEntry = `needs one of ${conditionFields.slice(0, -1).join(', ')} and ${conditionFields.at(-1) ?? ''} in each entry, such as header: { authorization: absent }`
 
