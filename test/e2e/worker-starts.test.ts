@@ -20,6 +20,39 @@ test('a gateway starts although a worker is killed before it listens', async () 
   expect(await gateway.stop()).toBe(0)
 })
 
+test('SIGHUP while a process loads its modules does not end it', async () => {
+  // The first module that a gateway process loads by itself (`setGatewayFlags`).
+  const isHungUp =
+    'const load=process.getBuiltinModule;' +
+    'process.getBuiltinModule=(name)=>{if(name==="cluster")process.kill(process.pid,"SIGHUP");return load(name)}'
+  const NODE_OPTIONS = `--import=${encodeURI(`data:text/javascript,${isHungUp}`)}`
+  const gateway = spawnGateway({ WORKERS: '2', NODE_OPTIONS })
+  await gateway.waitForLine(/"msg":"listening"/)
+  expect(await gateway.stop()).toBe(0)
+  expect(gateway.output()).not.toContain('worker exited')
+})
+
+test('a reload of the certificate does not end a worker that has only just been started', async () => {
+  // The worker that replaces another makes the primary process reload before it has run anything itself.
+  const isHungUp =
+    'import cluster from "node:cluster";' +
+    'if(cluster.worker?.id===3){' +
+    'process.kill(process.ppid,"SIGHUP");' +
+    'await new Promise((resolve)=>setTimeout(resolve,1000))}'
+  const NODE_OPTIONS = `--import=${encodeURI(`data:text/javascript,${isHungUp}`)}`
+  const gateway = spawnGateway({ WORKERS: '2', ...tlsSettings(), NODE_OPTIONS })
+  await gateway.waitForLine(/"msg":"listening"/)
+  const workers = (): string[] =>
+    [...gateway.output().matchAll(/"pid":(\d+),"msg":"worker listening"/g)].map(([, pid]) => String(pid))
+  await eventually('both workers listen', () => expect(workers()).toHaveLength(2))
+  process.kill(Number(workers()[0]), 'SIGKILL')
+  await gateway.waitForLine(/"trigger":"signal".*"msg":"limits unchanged"/)
+  await eventually('the other worker is back', () => expect(workers()).toHaveLength(3))
+  expect(await gateway.stop()).toBe(0)
+  expect(gateway.output()).toMatch(/"signal":"SIGKILL","msg":"worker exited; restarting"/)
+  expect(gateway.output()).not.toMatch(/"signal":"SIGHUP"/)
+})
+
 test('one of several workers warns of an expired certificate, and its replacement does too', async () => {
   const inACentury = 'data:text/javascript,Date.now=(now=>()=>now()+4e12)(Date.now)'
   const gateway = spawnGateway({ WORKERS: '3', ...tlsSettings(), NODE_OPTIONS: `--import=${inACentury}` })

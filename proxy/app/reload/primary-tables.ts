@@ -14,10 +14,14 @@ const DONE_MS = 2_000
 
 /** In the primary process, applies a new table in all workers or in none. */
 export class PrimaryTables {
-  /** Workers that have asked for their first settings. */
   readonly #started = new Set<Worker>()
   /** The change in progress. A worker that asks during a change is answered afterwards. */
   #changing: Promise<unknown> = Promise.resolve()
+
+  /** The workers that have asked for their first settings. A signal would end one that has not. */
+  get started(): ReadonlySet<Worker> {
+    return this.#started
+  }
 
   /**
    * Call this for each worker right after the fork.

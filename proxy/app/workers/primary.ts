@@ -97,6 +97,7 @@ export function composePrimary(
     log,
     reloader,
     stopWatching,
+    tables,
     telemetry,
     workers,
     closeWebhooks: () => webhooks?.close(),
@@ -111,6 +112,7 @@ type PrimaryParts = {
   readonly log: Log
   readonly reloader: Reloader
   readonly stopWatching: () => void
+  readonly tables: PrimaryTables
   readonly telemetry: Telemetry
   readonly workers: WorkerProcesses
   readonly closeWebhooks: () => Promise<void> | undefined
@@ -134,10 +136,10 @@ class Primary implements Gateway {
 
   /** Reloads the copy first: a worker that is restarted must not get an older certificate than the others have. */
   async #reloadCertificate(): Promise<void> {
-    const { certificate } = this.#parts.kept
-    if (!certificate) return
-    await certificate.reload()
-    for (const worker of listWorkers()) worker.process.kill('SIGHUP')
+    const { kept, tables } = this.#parts
+    if (!kept.certificate) return
+    await kept.certificate.reload()
+    for (const worker of tables.started) worker.process.kill('SIGHUP')
   }
 
   async listen(): Promise<Listening | undefined> {
