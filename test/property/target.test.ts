@@ -46,7 +46,20 @@ const pieces = fc
       },
       {
         weight: 1,
-        arbitrary: fc.constantFrom('%ff', ':', '@', '[', '?', 'a.php/', '/index.php', 'http:', '%3a'),
+        arbitrary: fc.constantFrom(
+          '%ff',
+          '%e2%80',
+          '+',
+          '%25ff',
+          ':',
+          '@',
+          '[',
+          '?',
+          'a.php/',
+          '/index.php',
+          'http:',
+          '%3a',
+        ),
       },
       {
         weight: 1,
@@ -321,8 +334,8 @@ describe('a reading of the path', () => {
       }),
       many,
     )
-    // 8 to 10 % over 20 seeds of 3,000 paths.
-    expect(refused / tried).toBeLessThan(0.2)
+    // 16 to 23 % over 9 seeds of 300 paths, because many have spaces, and are read without them too.
+    expect(refused / tried).toBeLessThan(0.35)
   })
 })
 

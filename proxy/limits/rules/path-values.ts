@@ -54,7 +54,8 @@ export function pathValuesOfName(text: string): readonly string[] {
   // Parameters may follow a semicolon, unless it is escaped.
   const readings = [escaped, escaped.replaceAll(';', '%3b')].flatMap((segment) => {
     const read = readMatchPaths(`/${segment}`, { hasFormat: false })
-    return typeof read === 'string' ? [] : [read.matchPath, ...read.otherMatchPaths]
+    if (typeof read === 'string') return []
+    return [read.matchPath, ...read.otherMatchPaths].filter((reading) => !read.shortened?.has(reading))
   })
   const values = readings
     .map((reading) => segmentsOf(reading))

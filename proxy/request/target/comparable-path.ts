@@ -22,6 +22,19 @@ export function decodedAgain(text: string): string {
   return text.replace(/(?:%25[0-9a-f]{2})+/g, (escapes) => comparable(escapes.replaceAll('%25', '%')))
 }
 
+const dropped = /\+|%(?:25)?(?:20|2b|[89a-f][0-9a-f])/gi
+
+/**
+ * Returns a path without the characters that some backends drop: bytes that are not UTF-8 (Bottle 0.13), or spaces and everything beyond
+ * ASCII (PHP's `FILTER_SANITIZE_URL`). A `+` becomes a space if a rewrite rule makes a query of the path. Names that consist of such
+ * characters are kept, because pages in other scripts have them, and are not their folder.
+ */
+export function withoutDropped(path: string): string {
+  if (path.search(dropped) === -1) return path
+  const names = path.split('/')
+  return names.map((name) => name.replace(dropped, '') || name).join('/')
+}
+
 /** Removes the characters of a name that some backends ignore: spaces around it, and dots at its end. */
 export function trimmed(name: string): string {
   let start = 0

@@ -1,4 +1,4 @@
-import { comparable, decodedAgain, trimmed } from './comparable-path.ts'
+import { comparable, decodedAgain, trimmed, withoutDropped } from './comparable-path.ts'
 import { resolveNames } from './dot-segments.ts'
 import { addSpellings, cuts, isNewText, type SpelledTexts } from './path-spellings.ts'
 import { hasScript, scriptPaths, withoutExtensions } from './script-paths.ts'
@@ -17,7 +17,8 @@ export type MatchPaths = {
   readonly otherMatchPaths: readonly string[]
   /**
    * Readings that end before a dot of the last segment, except its last dot. Rules match them, but a `:name` at their end has no value,
-   * because all names that begin with `anna.` would have the same one. The same holds for readings that end in one call of a batch.
+   * because all names that begin with `anna.` would have the same one. The same holds for readings that end in one call of a batch, and
+   * for those without the characters that some backends drop.
    */
   readonly shortened?: ReadonlySet<string> | undefined
 }
@@ -69,6 +70,7 @@ const endless = 'the path can be read in too many ways'
  *   text (WSGI, Express);
  * - slashes are merged; or there is an empty name between two slashes and after a trailing one, which a `:name` matches (find-my-way of
  *   Fastify and Restify); or a trailing slash is ignored;
+ * - spaces, bytes that are not UTF-8, or all bytes beyond ASCII are dropped, or not (`withoutDropped`);
  * - spaces around a segment and dots at its end are ignored (Windows opens `login.` as `login`), or not;
  * - the last segment has an extension, possibly with dots in it, that is not part of its name (Rails, Spring, Symfony), or is part of it;
  * - the path ends in several names with commas between them, of which each is called (batches of tRPC), or in one.
@@ -82,8 +84,11 @@ const endless = 'the path can be read in too many ways'
 export function readMatchPaths(path: string, use: PathUse): MatchPaths | string {
   const text = comparable(path)
   if (control.test(text)) return controlCharacter
-  const isPlain = !ambiguous.test(text) && !hasScript.test(text)
-  if (isPlain && use.unresolved === undefined && !use.isBatch) return plainMatchPaths(text, use.hasFormat)
+  const kept = keptTexts(path, text)
+  if (use.unresolved === undefined && !use.isBatch && isPlain(text) && kept.every(isPlain))
+    return kept.length === 0
+      ? plainMatchPaths(text, use.hasFormat)
+      : readPlain([text, ...kept], use.hasFormat)
   if (control.test(decodedAgain(text))) return controlCharacter
   const found: Found = {
     readings: new Set(),
@@ -99,9 +104,35 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
   let mistake = addDecodings(found, text)
   if (use.unresolved !== undefined)
     mistake ??= addDecodings({ ...found, mayClimb: true }, comparable(use.unresolved))
+  if (kept.length > 0) mistake ??= addKept({ ...found, mayClimb: true }, kept)
   if (mistake !== undefined) return mistake
   const [matchPath = '/', ...otherMatchPaths] = found.readings
   return { matchPath, otherMatchPaths, shortened: found.shortened }
+}
+
+/** Returns the path without the characters that some backends drop. */
+function keptTexts(path: string, text: string): readonly string[] {
+  const kept = withoutDropped(path)
+  if (kept === path && !text.includes('\ufffd')) return noTexts
+  return [...new Set([comparable(kept), text.replaceAll('\ufffd', '')])].filter((each) => each !== text)
+}
+
+const noTexts: readonly string[] = []
+
+function isPlain(text: string): boolean {
+  return !ambiguous.test(text) && !hasScript.test(text)
+}
+
+/** @param texts the path, then texts that lack characters of it */
+function readPlain(texts: readonly string[], hasFormat: boolean): MatchPaths {
+  const read = texts.map((text) => plainMatchPaths(text, hasFormat))
+  const readings = new Set(read.flatMap((each) => [each.matchPath, ...each.otherMatchPaths]))
+  const [own] = read
+  const whole = new Set(own && [own.matchPath, ...own.otherMatchPaths]).difference(
+    own?.shortened ?? new Set(),
+  )
+  const [matchPath = '/', ...otherMatchPaths] = readings
+  return { matchPath, otherMatchPaths, shortened: readings.difference(whole) }
 }
 
 type Found = {
@@ -126,6 +157,17 @@ function addDecodings(found: Found, text: string): string | undefined {
     const failed = addReadings(found, decodedAgain(cut))
     if (failed !== undefined) return failed
   }
+  return undefined
+}
+
+/** Adds the readings of texts that lack characters of the path. */
+function addKept(found: Found, texts: readonly string[]): string | undefined {
+  const whole = found.readings.difference(found.shortened)
+  for (const text of texts) {
+    const mistake = addReadingsOfOne(found, text) ?? addReadingsOfOne(found, decodedAgain(text))
+    if (mistake !== undefined) return mistake
+  }
+  for (const reading of found.readings) if (!whole.has(reading)) found.shortened.add(reading)
   return undefined
 }
 

@@ -32,7 +32,7 @@ export type TargetOptions = {
 
 const beyondVisibleAscii = /[^\x21-\x7e]/
 /** Matches paths that have several readings. Extensions are not included, because they depend on the method as well. */
-const notPlain = /[^a-zA-Z0-9\-_~!$'()*+,=:@./]|\/(?:[/.]|cgi-bin\/)|\.(?:\/|$)/i
+const notPlain = /[^a-zA-Z0-9\-_~!$'()*,=:@./]|\/(?:[/.]|cgi-bin\/)|\.(?:\/|$)/i
 const url = /^\/+[a-z][a-z0-9+.-]*:[/\\]{2}/i
 const absoluteForm = /^https?:\/\/([^/?]*)/i
 const escapedControl = /%(?:[01][0-9a-f]|7f)/i

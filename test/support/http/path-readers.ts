@@ -70,6 +70,16 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
     const target = resolveMerged(decode(path))
     return target && tidy(decode(endAt(target, /&/)).split('/'))
   },
+  /** Bottle 0.13: decodes PATH_INFO, and drops the bytes that are not UTF-8. */
+  bottle: (path) => tidy(decode(path).replaceAll('\ufffd', '').split('/')),
+  /** The same front controller with `filter_var($url, FILTER_SANITIZE_URL)`. Only for names of which some character is left. */
+  sanitized: (path) => {
+    const target = resolveMerged(decode(path))
+    const read = target && decode(endAt(target, /&/).replaceAll('+', ' '))
+    return read?.split('/').some((name) => /^[^!-~]+$/.test(name))
+      ? undefined
+      : read && tidy(read.replace(/[^!-~]/g, '').split('/'))
+  },
   /** IIS: decodes, treats a backslash as a slash, resolves dot segments. */
   iis: (path) => resolveMerged(decode(path).replaceAll('\\', '/')),
   iisTwice: (path) => resolveMerged(decode(decode(path)).replaceAll('\\', '/')),

@@ -48,6 +48,12 @@ describe('the value of a :name of a pattern', () => {
     expect(new Set(valuesSentBy('PUT', `/files/${name}`, 'id', '/files/:id'))).toEqual(new Set(values))
   })
 
+  test('is not read at the end of a path without the characters that some backends drop', () => {
+    for (const path of ['/users/%E7%94%B0a', '/users/b+a', '/users/%20a%20b'])
+      expect(valuesIn(path, 'id', '/users/:id')).not.toContain('a')
+    expect(valuesIn('/users/%E7%94%B0a', 'id', '/users/:id')).toEqual(['田a'])
+  })
+
   test('is read where an extension with several dots is at the end of the path', () => {
     for (const path of ['/users/7/login.a.b', '/users/7/login..x', '/users/%37/login.a.b.c/'])
       expect(valuesSentBy('POST', path, 'id', '/users/:id/login')).toEqual(['7'])
