@@ -65,9 +65,9 @@ export class HeadReader {
     return this.#method !== ''
   }
 
-  /** Discards the part of a head read so far. */
+  /** Discards the part of a head read so far. Slices of it would keep its whole text in memory while the connection is idle. */
   clear(): void {
-    this.#method = ''
+    this.#method = this.#url = this.#version = ''
     this.#size.clear()
     this.#fields = []
     this.#length = this.#coding = this.#connection = undefined

@@ -1,10 +1,11 @@
+import { ownCopy } from '../../message/detach-buffer.ts'
 import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 
 /** Bytes of the dynamic table that are used, even if the client offers more. */
 const TABLE_BYTES = 4096
-/** Longer values would evict too many others. */
+/** Longer fields would evict too many others. */
 const MAX_ENTRY_LENGTH = 512
-/** Maximum number of names whose last value is remembered, so that repeated values are put into the table. */
+/** Maximum number of names for which the hash of the last value is remembered, so that repeated values are put into the table. */
 const MAX_NAMES = 64
 
 /** Fields whose values others could guess by watching sizes (RFC 7541 section 7.1), and fields whose values no two responses share. */
@@ -21,12 +22,20 @@ for (let i = STATIC_ENTRIES; i > 0; i--) {
 /** The buffer that lists are encoded in, before they are copied. Grows to the largest list. */
 let room = Buffer.allocUnsafeSlow(16 * 1024)
 
-/** The table entry of one name: its last value, and its insertion number. */
-type Known = { value: string; entry: number }
+/** The last value of one name, by its hash, and the table entry of the name: its value, and its insertion number. */
+type Known = { hash: number; value: string; entry: number }
+
+/** Different values may have the same hash: then one is put into the table that is not repeated. */
+function hashOf(text: string): number {
+  let hash = text.length
+  for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
+  return hash
+}
 
 /**
  * Encodes the lists of fields of one connection, in order (RFC 7541). A field goes into the table when it is sent with the same value twice
- * in a row, so values that are new each time take no space there.
+ * in a row, so values that are new each time take no space there. Until then only its hash is remembered: a value may be a slice of a large
+ * head, which V8 would keep in memory as long as the connection.
  *
  * Strings are sent without Huffman coding. It would save a quarter of the bytes that the table leaves, and take more time than the rest of
  * the encoding.
@@ -80,23 +89,24 @@ export class HpackEncoder {
       if (index !== undefined) return this.#writeInteger(0x80, 7, index)
     }
     if (neverIndexed.has(name)) return this.#writeLiteral(0x10, 4, nameIndex, name, value)
-    const known = this.#known.get(name)
-    if (known === undefined) {
-      if (this.#known.size < MAX_NAMES) this.#known.set(name, { value, entry: 0 })
-      return this.#writeLiteral(0, 4, nameIndex, name, value)
-    }
-    if (known.value !== value) {
-      known.value = value
-      const index = this.#indexOf(known) ?? nameIndex
-      known.entry = 0
-      return this.#writeLiteral(0, 4, index, name, value)
-    }
-    const index = this.#indexOf(known)
-    if (index !== undefined) return this.#writeInteger(0x80, 7, index)
     const bytes = name.length + value.length + ENTRY_OVERHEAD
     if (bytes > Math.min(MAX_ENTRY_LENGTH, this.#maxBytes))
       return this.#writeLiteral(0, 4, nameIndex, name, value)
+    const known = this.#known.get(name)
+    if (known === undefined) {
+      if (this.#known.size < MAX_NAMES) this.#known.set(name, { hash: hashOf(value), value: '', entry: 0 })
+      return this.#writeLiteral(0, 4, nameIndex, name, value)
+    }
+    const index = this.#indexOf(known)
+    if (index !== undefined && known.value === value) return this.#writeInteger(0x80, 7, index)
+    const hash = hashOf(value)
+    if (known.hash !== hash) {
+      known.hash = hash
+      known.entry = 0
+      return this.#writeLiteral(0, 4, index ?? nameIndex, name, value)
+    }
     this.#writeLiteral(0x40, 6, nameIndex, name, value)
+    known.value = ownCopy(value)
     this.#shrinkTo(this.#maxBytes - bytes)
     this.#sizes.push(bytes)
     this.#bytes += bytes
