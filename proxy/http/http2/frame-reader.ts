@@ -41,7 +41,8 @@ export class FrameReader {
   #state = inPreface
   /** Bytes received of the preface, of a frame's head, or of its payload. */
   #have = 0
-  readonly #head = Buffer.allocUnsafe(FRAME_HEAD_BYTES)
+  /** Not a part of Node's pool for short buffers, of which each connection would keep 64 KiB in memory. */
+  readonly #head = Buffer.allocUnsafeSlow(FRAME_HEAD_BYTES)
   #payload: Buffer = nothing
   #type = 0
   #flags = 0

@@ -1,3 +1,4 @@
+import { copyBytes } from '../message/detach-buffer.ts'
 import { ConnectionError, errorCodes, flags, MAX_FRAME_BYTES } from './frames.ts'
 
 /**
@@ -70,7 +71,7 @@ export class HeaderBlock {
     this.endsStream = (flagBits & flags.endStream) !== 0
     this.#bytes = end - start
     const fragment = payload.subarray(start, end)
-    this.#room = (flagBits & flags.endHeaders) === 0 ? Buffer.from(fragment) : fragment
+    this.#room = (flagBits & flags.endHeaders) === 0 ? copyBytes(fragment) : fragment
   }
 
   /** @param payload of a CONTINUATION frame @throws {ConnectionError} */

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
 import { RequestParser } from '../../../proxy/http/http1/parser/request-parser.ts'
+import { PrefaceWatch } from '../../../proxy/http/http1/preface.ts'
+import { FrameReader } from '../../../proxy/http/http2/frame-reader.ts'
+import { HeaderBlock } from '../../../proxy/http/http2/header-block.ts'
 import { HpackEncoder } from '../../../proxy/http/http2/hpack/encoder.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 
@@ -25,6 +28,7 @@ function memoryUse(): number {
 
 const ignore = (): undefined => undefined
 const ignored = { onHead: ignore, onBody: ignore, onBodyEnd: ignore }
+const unused = { onFrame: ignore, onDataFrame: ignore, onData: ignore, onDataEnd: ignore }
 
 test.each([
   ['in one piece', HEAD_BYTES],
@@ -53,6 +57,36 @@ test.each([
       encoder.encode(0, 302, ['location', valueOf(text), `x-${response}`, valueOf(text)])
     }
     return encoder
+  })
+  expect(kept).toBeLessThan(MAX_KEPT_BYTES)
+})
+
+// A short buffer of `Buffer.allocUnsafe`, `from` or `concat` is a part of a pool of 64 KiB.
+test.each<[string, () => unknown]>([
+  ['between two frames', () => new FrameReader({ ...unused, isClosed: false })],
+  [
+    'with a header block that has begun',
+    () => {
+      const block = new HeaderBlock(HEAD_BYTES)
+      block.begin(1, 0, Buffer.alloc(20))
+      return block
+    },
+  ],
+  [
+    'with a part of the preface',
+    () => {
+      const watch = new PrefaceWatch()
+      watch.read(Buffer.from('PRI '))
+      watch.read(Buffer.from('* HTTP'))
+      return watch
+    },
+  ],
+])('an HTTP/2 connection %s does not keep a shared buffer in memory', (_when, make) => {
+  const kept = keptBytes(() => {
+    const made = make()
+    // What other connections take of the pool.
+    for (let i = 0; i < 20; i++) Buffer.allocUnsafe(8 * 1024)
+    return made
   })
   expect(kept).toBeLessThan(MAX_KEPT_BYTES)
 })
