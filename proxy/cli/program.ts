@@ -82,7 +82,7 @@ function addTableVerbs(program: Command, report: Report): void {
     .option('-H, --header <line>', "a header, 'NAME: VALUE'; repeat it for more", collect, [])
     .option(
       '-d, --data <text>',
-      'the body, or @FILE; JSON or a form, unless a header says another Content-Type',
+      'the body, or @FILE, or @- for standard input; JSON or a form, unless a header says another Content-Type',
     )
     .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
     .option('--admin <url>', 'ask the running gateway with this admin listener; the token is in ADMIN_TOKEN')

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startGateway, type GatewayProcess } from '../support/gateway/gateway.ts'
@@ -18,6 +19,9 @@ const table = `limits:
   - { name: login, match: POST /login, requests: 2, window: 15m }
   - { name: api, match: GET /api, key: 'header:x-api-key', requests: 5, window: 15m }
 `
+
+/** Longer than the command takes to start and to read its input. */
+const SLOW_INPUT_MS = 2_500
 
 let gateway: GatewayProcess
 
@@ -190,6 +194,8 @@ describe('show, limited and reset', () => {
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    // Later than the command asks for it: reading a pipe must wait.
+    await sleep(SLOW_INPUT_MS)
     child.stdin.end(`${from}\n`)
     const status = await new Promise((resolve) => child.once('close', resolve))
     await sluice(['unban', from])

@@ -1,5 +1,6 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { writeFileSync } from 'node:fs'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -135,7 +136,11 @@ describe('fixed windows', () => {
     })
     let stdout = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-    child.stdin.end(gzipSync(textOf(lines)))
+    const sent = gzipSync(textOf(lines))
+    child.stdin.write(sent.subarray(0, 1000))
+    // The reader has to wait for the rest.
+    await sleep(2_500)
+    child.stdin.end(sent.subarray(1000))
     expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ requests: { total: 2700, refused: 900 } })
   })

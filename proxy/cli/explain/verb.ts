@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { createLog, type Log } from '../../../shared/log.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
 import { explainHead } from '../../app/explain/explain-head.ts'
@@ -16,6 +15,7 @@ import {
 import { compileTable } from '../../limits/request-table.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createTokens } from '../../limits/keys/tokens/tokens.ts'
+import { readFileArgument } from '../file-argument.ts'
 import { CommandError, printJson, status } from '../output.ts'
 import { loadSettings, nameLimits, type ConfigOption } from '../settings/settings.ts'
 import { printExplanation } from './print.ts'
@@ -38,7 +38,7 @@ const LOOKUPS_MS = 2_000
 
 /** @returns the exit status: 1 if the request is answered before it reaches the rules, or if a running gateway refuses it */
 export async function explainVerb(method: string, target: string, options: ExplainOptions): Promise<number> {
-  const asked = readAsked(method, target, options)
+  const asked = await readAsked(method, target, options)
   if (options.admin !== undefined) {
     if (options.config !== undefined)
       throw new CommandError('--admin asks a running gateway: do not combine it with --config', status.usage)
@@ -104,7 +104,11 @@ async function composeTokens(
   return tokens
 }
 
-function readAsked(method: string, target: string, { host, header, data }: ExplainOptions): ExplainedRequest {
+async function readAsked(
+  method: string,
+  target: string,
+  { host, header, data }: ExplainOptions,
+): Promise<ExplainedRequest> {
   const headers = header.map((line): readonly [string, string] => {
     const [, name = '', value = ''] = /^([^:]*):[\t ]*(.*)$/s.exec(line) ?? []
     if (!isHeaderName(name)) throw new CommandError('--header needs NAME: VALUE', status.usage)
@@ -112,13 +116,13 @@ function readAsked(method: string, target: string, { host, header, data }: Expla
   })
   if (![method, target, host ?? '', ...header].every(fitsInLine))
     throw new CommandError('a request cannot have line ends in it', status.usage)
-  return { method, target, host, headers, body: data === undefined ? undefined : readData(data) }
+  return { method, target, host, headers, body: data === undefined ? undefined : await readData(data) }
 }
 
-function readData(data: string): string {
+async function readData(data: string): Promise<string> {
   if (!data.startsWith('@')) return data
   try {
-    return readFileSync(data.slice(1), 'utf8')
+    return await readFileArgument(data.slice(1))
   } catch (error) {
     throw new CommandError(
       `--data cannot be read: ${error instanceof Error ? error.message : String(error)}`,

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { withoutMark } from '../../../shared/settings/byte-order-mark.ts'
 import { reasonOf, showValue } from '../../../shared/settings/problems.ts'
 import { isHashedKey } from '../../limits/keys/partition-key.ts'
 import { plainParts } from '../../policy/partition.ts'
+import { readFileArgument } from '../file-argument.ts'
 import { CommandError, status } from '../output.ts'
 
 /**
@@ -12,7 +12,7 @@ import { CommandError, status } from '../output.ts'
  * - `PART=VALUE`, one for each part of the rule's key. The value `@FILE` is read from the file, so that a secret need not be on the command
  *   line, which other users of the machine can see
  */
-export function readClient(args: readonly string[]): unknown {
+export async function readClient(args: readonly string[]): Promise<unknown> {
   const [only = ''] = args
   if (args.length === 1 && !only.includes('=')) {
     if (only === 'global') return { global: true }
@@ -29,7 +29,7 @@ export function readClient(args: readonly string[]): unknown {
         `a client needs PART=VALUE, with a part of the rule's key such as ip or header:x-api-key, got the part ${showValue(part)}`,
         status.usage,
       )
-    const value = readValue(arg.slice(equals + 1))
+    const value = await readValue(arg.slice(equals + 1))
     parts.set(part, part === 'global' ? true : value)
   }
   return Object.fromEntries(parts)
@@ -38,13 +38,16 @@ export function readClient(args: readonly string[]): unknown {
 /** The syntax of part names in a rule's `key`. */
 const partForm = new RegExp(String.raw`^(?:${plainParts.join('|')}|ip/\d+/\d+|[a-z]+:.+)$`)
 
-function readValue(text: string): string {
+async function readValue(text: string): Promise<string> {
   if (!text.startsWith('@')) return text
   const path = text.slice(1)
   try {
-    return withoutMark(readFileSync(path === '-' ? 0 : path, 'utf8')).replace(/\r?\n$/, '')
+    return withoutMark(await readFileArgument(path)).replace(/\r?\n$/, '')
   } catch (error) {
-    throw new CommandError(`cannot read ${showValue(path)} (${reasonOf(error)})`, status.usage)
+    throw new CommandError(
+      `cannot read ${path === '-' ? 'standard input' : showValue(path)} (${reasonOf(error)})`,
+      status.usage,
+    )
   }
 }
 

@@ -29,7 +29,7 @@ export type ListOptions = AdminOptions & { readonly limit?: string }
 export async function ban(client: readonly string[], options: BanOptions): Promise<number> {
   const { rule, reason } = options
   const body = await askSuccessfully(options, '/api/clients/ban', {
-    client: readClient(client),
+    client: await readClient(client),
     for: options.for,
     ...(rule !== undefined && { policy: rule }),
     ...(reason !== undefined && { reason }),
@@ -43,7 +43,7 @@ export async function ban(client: readonly string[], options: BanOptions): Promi
 export async function unban(client: readonly string[], options: UnbanOptions): Promise<number> {
   const { rule } = options
   const body = await askSuccessfully(options, '/api/clients/unban', {
-    client: readClient(client),
+    client: await readClient(client),
     ...(rule !== undefined && { policy: rule }),
   })
   const lifted = recordsIn(body, 'unbanned')
@@ -56,7 +56,7 @@ export async function unban(client: readonly string[], options: UnbanOptions): P
 /** @returns the exit status: 1 if there was nothing to remove */
 export async function override(client: readonly string[], options: OverrideOptions): Promise<number> {
   const { rule, requests, label, remove } = options
-  const named = { policy: rule, client: readClient(client) }
+  const named = { policy: rule, client: await readClient(client) }
   if (remove) {
     const body = await askSuccessfully(options, '/api/clients/override/remove', named)
     const isRemoved = isRecord(body) && body['removed'] === true

@@ -20,7 +20,7 @@ export async function plan(args: readonly string[], options: PlanOptions): Promi
   if (name !== undefined && remove)
     throw new CommandError('plan needs the name of a plan or --remove, not both', exit.usage)
   const body = await askSuccessfully(options, '/api/clients/plan', {
-    client: readClient(client),
+    client: await readClient(client),
     ...(rule !== undefined && { policy: rule }),
     ...(name !== undefined && { plan: name }),
     ...(remove && { plan: null }),

@@ -74,7 +74,7 @@ function serverRows(about: unknown): [string, unknown][] {
 
 /** Prints the used quota of a client under each rule that counts it. */
 export async function showClient(client: readonly string[], options: ClientOptions): Promise<number> {
-  const body = await askSuccessfully(options, '/api/clients/inspect', questionOf(client, options))
+  const body = await askSuccessfully(options, '/api/clients/inspect', await questionOf(client, options))
   if (options.json) printJson(body)
   else {
     const rows = recordsIn(body, 'states').map((state) => {
@@ -122,7 +122,7 @@ async function warnOfBan(question: object, options: ClientOptions): Promise<void
 /** @returns the exit status: 1 if nothing was counted for the client, which may be a different client than intended */
 export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
   // Made once, because the client may be read from standard input.
-  const question = questionOf(client, options)
+  const question = await questionOf(client, options)
   const body = await askSuccessfully(options, '/api/clients/reset', question)
   const namesIn = (field: string): string[] => {
     const names = isRecord(body) ? body[field] : undefined
@@ -164,8 +164,8 @@ export async function listLimited(options: LimitedOptions): Promise<number> {
   return exit.yes
 }
 
-function questionOf(client: readonly string[], { rule }: ClientOptions): object {
-  return { ...(rule !== undefined && { policy: rule }), client: readClient(client) }
+async function questionOf(client: readonly string[], { rule }: ClientOptions): Promise<object> {
+  return { ...(rule !== undefined && { policy: rule }), client: await readClient(client) }
 }
 
 /** Formats a value that may be unknown. */

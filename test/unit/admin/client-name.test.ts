@@ -22,8 +22,8 @@ const values: Readonly<Record<SinglePart['kind'], { readonly part: SinglePart; r
   path: { part: { kind: 'path', name: 'id', patterns: ['GET /:id'] }, value: '7' },
 }
 
-test.each(Object.entries(values))('operators can name a client by %s', (_, { part, value }) => {
-  const client = readClient([`${partName(part)}=${value}`])
+test.each(Object.entries(values))('operators can name a client by %s', async (_, { part, value }) => {
+  const client = await readClient([`${partName(part)}=${value}`])
   const policy = makePolicy('a', 1, 1000, { partition: [part] })
   expect(chargesOfClient(client, policy, [policy], createAddressReader([]))).toMatchObject([{ policy }])
 })

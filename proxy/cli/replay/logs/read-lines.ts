@@ -29,7 +29,8 @@ export function openLog(name: string): LogFile {
     const fd = name === '-' ? 0 : openSync(name, 'r')
     const stats = fstatSync(fd)
     if (stats.isDirectory()) throw new Error('it is a directory')
-    const stream = createReadStream('', { fd, highWaterMark: CHUNK_BYTES, autoClose: name !== '-' })
+    // `readFileArgument` has the reason why standard input is not read by its file descriptor.
+    const stream = name === '-' ? process.stdin : createReadStream('', { fd, highWaterMark: CHUNK_BYTES })
     return {
       name,
       bytes: stats.isFile() ? stats.size : undefined,
@@ -54,6 +55,8 @@ async function* readBatches(stream: Readable, name: string): AsyncGenerator<stri
     }
   } catch (error) {
     throw unreadable(name, error)
+  } finally {
+    stream.destroy()
   }
   if (rest !== '') yield [rest]
 }
