@@ -17,8 +17,9 @@ const traefik: Knowledge = { ...combined, format: 'traefik' }
  * `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.0" 200 2326 "REFERER" "USER-AGENT"`
  */
 export function readTextLine(line: string): ReadLine {
-  const opening = line.indexOf(' [')
-  const closing = line.indexOf('] "', opening)
+  // Servers escape a quote in the name of a user, but not a bracket.
+  const closing = line.indexOf('] "')
+  const opening = line.lastIndexOf(' [', closing)
   if (opening === -1 || closing === -1) return { why: 'in no known format' }
   const timeMs = readTime(line.slice(opening + 2, closing))
   if (timeMs === undefined) return { why: 'the time cannot be read' }
@@ -42,11 +43,11 @@ export function readTextLine(line: string): ReadLine {
   }
 }
 
-/** Reads `ADDRESS IDENT USER` or `HOST[:PORT] ADDRESS IDENT USER`. */
+/** Reads `ADDRESS IDENT USER` or `HOST[:PORT] ADDRESS IDENT USER`. The client chooses the host, which may be an address too. */
 function readWho(text: string): Pick<LoggedRequest, 'ip' | 'host'> | undefined {
   const [first = '', second = ''] = text.split(' ', 2)
-  if (isIP(first) > 0) return { ip: first, host: undefined }
-  return isIP(second) > 0 ? { ip: second, host: first } : undefined
+  if (isIP(second) > 0) return { ip: second, host: first }
+  return isIP(first) > 0 ? { ip: first, host: undefined } : undefined
 }
 
 /** Reads the fields after the status. */

@@ -44,6 +44,18 @@ test.each([
     'combined',
   ],
   [
+    'nginx, with a host before it that is an address, as scanners send it',
+    '198.51.100.1 192.0.2.7 - - [01/Mar/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-"',
+    { host: '198.51.100.1', ip: '192.0.2.7' },
+    'combined',
+  ],
+  [
+    'nginx, with a user name that the client has chosen',
+    '192.0.2.7 - a [b [01/Mar/2026:00:00:00 +0000] "GET / HTTP/1.1" 401 5 "-" "-"',
+    { timeMs: Date.UTC(2026, 2, 1), ip: '192.0.2.7', target: '/' },
+    'combined',
+  ],
+  [
     'nginx, main of its example: with X-Forwarded-For',
     '10.0.0.1 - - [01/Mar/2026:00:00:00 +0000] "GET /a\\x22b HTTP/1.1" 200 5 "-" "say \\"hi\\"" "192.0.2.7, 10.0.0.2"',
     { target: '/a"b', headers: { 'user-agent': 'say "hi"', 'x-forwarded-for': '192.0.2.7, 10.0.0.2' } },
