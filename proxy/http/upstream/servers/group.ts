@@ -51,13 +51,15 @@ export class ServerGroup implements UpstreamSender, FailoverTarget {
     server.begin(this.#now())
   }
 
-  fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined {
+  fail(server: Server, failure: UpstreamFailure): void {
     // A reused connection that has closed says nothing about the server.
-    if (!failure.onReusedConnection && !failure.isOfRequest) {
-      const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
-      const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
-      server.recordFailure(failure.kind, this.#now(), others)
-    }
+    if (failure.onReusedConnection || failure.isOfRequest) return
+    const isAsGood = (other: Server): boolean => other.isHealthy || !server.isHealthy
+    const others = this.#servers.some((other) => other !== server && !other.isEjected && isAsGood(other))
+    server.recordFailure(failure.kind, this.#now(), others)
+  }
+
+  chooseOther(tried: ReadonlySet<Server>): Server | undefined {
     return this.#choose((other) => !tried.has(other))
   }
 

@@ -8,8 +8,10 @@ import { isUnsent, type Server } from './server.ts'
 export type FailoverTarget = {
   /** The request is about to be sent to this server. */
   begin(server: Server): void
-  /** Reports the failure, and returns another server to try; undefined if there is no other. */
-  fail(server: Server, failure: UpstreamFailure, tried: ReadonlySet<Server>): Server | undefined
+  /** The request has failed at this server. */
+  fail(server: Server, failure: UpstreamFailure): void
+  /** Chooses another server, whose turn it then was; undefined if there is no other. */
+  chooseOther(tried: ReadonlySet<Server>): Server | undefined
 }
 
 /**
@@ -102,9 +104,11 @@ export class MovingExchange implements UpstreamExchange {
       this.#again = this.#server
       return this.#server.pool.retry(this)
     }
-    const other = this.#failoverTarget.fail(this.#server, failure, this.#tried)
+    this.#failoverTarget.fail(this.#server, failure)
     const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRetryable
-    if (!other || !mayMove) return this.#exchange.onFailure(failure)
+    // Choosing a server for a request that stays would take the turn of the next request, which would then go to this one.
+    const other = mayMove ? this.#failoverTarget.chooseOther(this.#tried) : undefined
+    if (!other) return this.#exchange.onFailure(failure)
     this.#server = other
     this.send()
   }
