@@ -186,7 +186,7 @@ export class Settlement {
 
   /** Called if the client disconnected before the response began, or if there will be no response. */
   #settleUnanswered(reservation: Reservation): void {
-    if (estimates(reservation.charge.policy)) this.#settleUnread(reservation, 'cut')
+    if (reservation.charge.policy.cost?.settle) this.#settleUnread(reservation, 'cut')
   }
 
   /**

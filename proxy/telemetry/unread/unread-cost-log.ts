@@ -11,7 +11,7 @@ const explanations: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
   type: 'it is neither JSON nor server-sent events',
   encoding: 'it is compressed, although the request asked for no compression',
   json: 'its JSON is truncated',
-  cut: 'it is truncated, usually because the client disconnected',
+  cut: 'it is truncated or missing, usually because the client disconnected',
 }
 
 type Unread = {

@@ -14,12 +14,22 @@ type Response = {
   readonly trailers?: readonly string[]
   /** Whether the client disconnected before the end. */
   readonly isCut?: boolean
+  /** Whether there was no response at all. */
+  readonly isUnanswered?: boolean
 }
 
 /** The charge of a request, and the reason if it is not the cost that the response states. */
 function charge(
   cost: object,
-  { status = 200, fields = [], framing = 'length', body = '', trailers, isCut = false }: Response,
+  {
+    status = 200,
+    fields = [],
+    framing = 'length',
+    body = '',
+    trailers,
+    isCut = false,
+    isUnanswered = false,
+  }: Response,
 ) {
   const limits = [
     { name: 'a', match: 'POST /a', requests: 10_000, window: '1m', cost: { reserve: reserved, ...cost } },
@@ -43,10 +53,10 @@ function charge(
     },
     [{ policy, reservation, remaining: 0, resetMs: 0 } as never],
   )
-  settlement.onHead({ status, fields: [...fields], framing: { kind: framing } } as never)
+  if (!isUnanswered) settlement.onHead({ status, fields: [...fields], framing: { kind: framing } } as never)
   for (let at = 0; at < body.length; at += 7) settlement.onBody(Buffer.from(body.slice(at, at + 7)))
   if (trailers && !isCut) settlement.onTrailers(trailers)
-  if (!isCut) settlement.onEnd()
+  if (!isCut && !isUnanswered) settlement.onEnd()
   settlement.finish()
   expect(settled).toHaveLength(1)
   return { units: settled[0], reason: reasons[0] }
@@ -268,4 +278,11 @@ test.each<[string, object, Response, number, string?]>([
   ],
 ])('a settlement charges the right units for %s', (_, cost, response, units, reason) => {
   expect(charge(cost, response)).toEqual({ units, reason })
+})
+
+test.each([
+  ['the reserve', openai, reserved],
+  ['an estimate', estimate, 100],
+])('a request without a response costs %s, and its cost is reported as unread', (_, cost, units) => {
+  expect(charge(cost, { isUnanswered: true })).toEqual({ units, reason: 'cut' })
 })
