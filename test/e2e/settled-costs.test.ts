@@ -64,6 +64,12 @@ const limitsOfEach = `
     window: 15m
     cost: { reserve: 100, settle: "header:X-Cost" }
   - { name: search, match: "GET /search", requests: 12, window: 15m, cost: 5 }
+  - name: metered
+    match: POST /metered
+    algorithm: token-bucket
+    requests: 10
+    window: 1m
+    cost: { settle: "header:X-Cost" }
   - { name: export, match: "GET /export", concurrency: 2 }
   - { name: abandoned, match: "GET /abandoned", concurrency: 1 }
 `
@@ -103,6 +109,25 @@ describe.each(places)('counted in %s', (place) => {
       expect(reply.status).toBe(status)
       expect(reply.headers['ratelimit']).toMatch(new RegExp(`"search";r=${left};`))
     }
+  })
+
+  test('a response that overdraws a bucket tells when the next request passes', async () => {
+    answers.set('/metered', (request, response) => {
+      response.writeHead(200, { 'x-cost': request.headers['x-cost'] }).end()
+    })
+    const ask = (cost: string) => first.send('POST', '/metered', { from, headers: { 'x-cost': cost } })
+    expect((await ask('6')).headers['ratelimit']).toBe('"metered";r=4;t=6')
+    await eventually('the first request is settled', async () =>
+      expect(await usedBy(first, 'metered')).toBe(6),
+    )
+    // Sixteen units are used, and a unit takes six seconds: seven have to come back.
+    expect((await ask('10')).headers['ratelimit']).toMatch(/^"metered";r=0;t=4[12]$/)
+    await eventually('the second request is settled', async () =>
+      expect(await usedBy(first, 'metered')).toBe(10),
+    )
+    const { status, headers } = await ask('1')
+    expect(status).toBe(429)
+    expect(headers['retry-after']).toMatch(/^4[012]$/)
   })
 
   test('five of 200 parallel wrong passwords reach the backend; right ones all do', async () => {

@@ -1,3 +1,4 @@
+import type { Policy } from '../../policy.ts'
 import type { AlgorithmRule } from './algorithm-rule.ts'
 import type { MemoryCounts, MemoryOptions } from './memory-counts.ts'
 import type { RedisCounts } from './redis-counts.ts'
@@ -16,9 +17,14 @@ export type Algorithm = {
   /** The units available again after the `resetMs` of a state: the whole quota, or one unit. */
   readonly resets: 'all' | 'one'
   readonly rule: AlgorithmRule
+  /** Implements `stateWithout`. Without this function, more units are available at the same time as before. */
+  stateWithout?(policy: Policy, units: number, state: CountedState): CountedState
   /** The tables in which metrics show the algorithm's counts in memory, and the maximum number of entries of each. */
   memoryTables(maxKeys: number): Readonly<Record<string, number>>
   /** Called once in each process that counts with this algorithm in memory. */
   createCounts(options: MemoryOptions): MemoryCounts
   readonly redis: RedisCounts
 }
+
+/** The remaining quota, and the milliseconds until more units are available. */
+export type CountedState = { readonly remaining: number; readonly resetMs: number }

@@ -20,11 +20,6 @@ export type RedisCounts = {
   /** Returns text for `policy.window` in the Lua, where it follows the length of the window and a space. Called for each command. */
   windowText?(policy: Policy, epochMs: number): string
   /**
-   * Computes, from the state `after`, the state of a counter before `units` were counted. Without this function, the earlier state has
-   * `units` more remaining and the same `resetMs`.
-   */
-  stateBefore?(policy: Policy, units: number, after: CountedState): CountedState
-  /**
    * Makes the ticket of a charge that was counted without one, because nothing is reserved under its policy.
    *
    * @param leftMs milliseconds until more units were available, from the decision
@@ -34,9 +29,6 @@ export type RedisCounts = {
   /** Returns the arguments for `add` of the Lua, for requests admitted without Redis. Instants are on the same clock as `nowMs`. */
   addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
 }
-
-/** The remaining quota, and the milliseconds until more units are available. */
-export type CountedState = { readonly remaining: number; readonly resetMs: number }
 
 /** A command, and arguments after the key to test it with. On a key that holds the string `0`, it must succeed or fail with WRONGTYPE. */
 export type RedisCommand = readonly [name: string, ...tried: string[]]

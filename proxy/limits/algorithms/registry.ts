@@ -1,6 +1,6 @@
 import { maxDelayMs, settlesByResponse, type Policy } from '../../policy.ts'
 import { hasBodyKey } from '../../policy/partition.ts'
-import type { Algorithm } from './algorithm.ts'
+import type { Algorithm, CountedState } from './algorithm.ts'
 import { calendar } from './calendar/calendar.ts'
 import { concurrency } from './concurrency/concurrency.ts'
 import { fixed } from './fixed/fixed.ts'
@@ -25,6 +25,21 @@ export function algorithmOf({ algorithm }: Pick<Policy, 'algorithm'>): Algorithm
 /** Whether requests count under the policy while they are in flight. */
 export function countsInFlight(policy: Pick<Policy, 'algorithm'>): boolean {
   return byName.get(policy.algorithm)?.countsInFlight === true
+}
+
+/**
+ * Computes the state that a counter would have without units that it has counted; with negative units, the state after these are charged
+ * too. The remaining quota may be negative, or more than the whole.
+ *
+ * @param state with a quota that is not wholly unused
+ */
+export function stateWithout(policy: Policy, units: number, state: CountedState): CountedState {
+  return (
+    algorithmOf(policy).stateWithout?.(policy, units, state) ?? {
+      remaining: state.remaining + units,
+      resetMs: state.resetMs,
+    }
+  )
 }
 
 /** Whether rules with the algorithm may have `lease`, so that a unit may be used later in its window than it was counted. */

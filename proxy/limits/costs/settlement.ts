@@ -1,4 +1,4 @@
-import { countsInFlight } from '../algorithms/registry.ts'
+import { countsInFlight, stateWithout } from '../algorithms/registry.ts'
 import type { Limiter, PolicyState, Reservation } from '../limiter.ts'
 import {
   readsResponseBody,
@@ -237,9 +237,10 @@ function estimates({ cost }: Policy): boolean {
 
 function stateAfter(state: PolicyState, givenBack: number): PolicyState {
   const { policy } = state
-  const remaining = Math.max(0, Math.min(policy.quota, state.remaining + givenBack))
+  const after = stateWithout(policy, givenBack, state)
+  const remaining = Math.max(0, Math.min(policy.quota, after.remaining))
   const isUnused = remaining === policy.quota && !policy.calendar
-  return { ...state, remaining, resetMs: isUnused ? policy.windowMs : state.resetMs }
+  return { ...state, remaining, resetMs: isUnused ? policy.windowMs : after.resetMs }
 }
 
 function isIn(ranges: readonly StatusRange[], status: number): boolean {

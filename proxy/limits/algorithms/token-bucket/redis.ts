@@ -1,11 +1,7 @@
 import type { RedisCounts } from '../redis-counts.ts'
-import { bucketState, unitMs } from './counts.ts'
 
 /** Rounding error of sums of fractions of a microsecond. */
 const ROUNDING_US = 0.01
-
-/** Replies are in microseconds, rounded up. */
-const REPLY_STEP_MS = 0.001
 
 /**
  * A token bucket in Redis is stored as four numbers: its debt, which is the time in microseconds until it is full again; when it
@@ -17,10 +13,6 @@ const REPLY_STEP_MS = 0.001
 export const bucketInRedis: RedisCounts = {
   keyEnd: ({ windowMs, sharedWindowMs = windowMs }) => `${sharedWindowMs}:bucket`,
   commands: { always: [['TIME'], ['GET'], ['SET', '0', 'PX', '1000'], ['DEL']] },
-  stateBefore(policy, units, { remaining, resetMs }) {
-    const debtMs = resetMs - (remaining + 1 + units) * unitMs(policy) + policy.windowMs
-    return bucketState(policy, Math.max(0, debtMs - REPLY_STEP_MS))
-  },
   // Never needed: a bucket always takes units, so each charge has a ticket.
   ticketOf: () => '',
   addedValues: ({ endsAtMs }, nowMs) => [String((endsAtMs - nowMs) * 1000)],

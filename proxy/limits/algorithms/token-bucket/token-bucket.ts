@@ -1,12 +1,15 @@
 import { MAX_QUOTA } from '../../../policy.ts'
 import { writtenMs } from '../algorithm-rule.ts'
 import type { Algorithm } from '../algorithm.ts'
-import { BucketCounts } from './counts.ts'
+import { BucketCounts, bucketState, unitMs } from './counts.ts'
 import { bucketInRedis } from './redis.ts'
 
 /** The longest time that an empty bucket may take to fill up: the length of the longest window. */
 const MAX_REFILL_DAYS = 365
 const DAY_MS = 86_400_000
+
+/** Replies of Redis are in microseconds, rounded up. */
+const REPLY_STEP_MS = 0.001
 
 /** Allows the quota at once, then one unit every `windowMs / quota` milliseconds. */
 export const tokenBucket: Algorithm = {
@@ -41,6 +44,10 @@ export const tokenBucket: Algorithm = {
       windowMs: averageWindowMs,
       sharedWindowMs,
     }),
+  },
+  stateWithout(policy, units, { remaining, resetMs }) {
+    const debtMs = resetMs - (remaining + 1 + units) * unitMs(policy) + policy.windowMs
+    return bucketState(policy, Math.max(0, debtMs - REPLY_STEP_MS))
   },
   memoryTables: (maxKeys) => ({ buckets: maxKeys }),
   createCounts: (options) => new BucketCounts(options),

@@ -1,7 +1,7 @@
 import { refusesOver } from '../../../../policy.ts'
 import { readsStoredPlan } from '../../../../policy/plans.ts'
-import type { CountedState } from '../../../algorithms/redis-counts.ts'
-import { algorithmOf, countsInFlight, takesUnits } from '../../../algorithms/registry.ts'
+import type { CountedState } from '../../../algorithms/algorithm.ts'
+import { countsInFlight, stateWithout, takesUnits } from '../../../algorithms/registry.ts'
 import { unitsOf, type Charge } from '../../../limiter.ts'
 import { withStoredPlan } from '../../../plans/stored-plans.ts'
 import { readPlanNames } from '../../store-replies.ts'
@@ -172,14 +172,8 @@ function planAt({ part, reply }: Answer, at: number): unknown {
 
 /** The state of a counter without the units that are given back. */
 function stateBefore({ charge, leftMs }: Counted, remaining: number): CountedState {
-  const { redis } = algorithmOf(charge.policy)
   const units = countsInFlight(charge.policy) ? 1 : unitsOf(charge)
-  return (
-    redis.stateBefore?.(charge.policy, units, { remaining, resetMs: leftMs }) ?? {
-      remaining: remaining + units,
-      resetMs: leftMs,
-    }
-  )
+  return stateWithout(charge.policy, units, { remaining, resetMs: leftMs })
 }
 
 function isRefusal(charges: readonly Charge[], reply: readonly unknown[]): boolean {
