@@ -8,8 +8,8 @@ const reference = /\$?\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^}$]|\$(?!\{))*))
 
 /**
  * Replaces references to variables in a document: in values, not in the names of fields. The values of variables never change the
- * document's structure. Without quotes, the result is read as if written in the file, so that `port: ${PORT}` is a number; in quotes, it is
- * text.
+ * document's structure. Without quotes, a number, a boolean or null is read as such, so that `port: ${PORT}` is a number; in quotes, and in
+ * any other case, the result is text.
  *
  * @returns a mistake for each variable that is unset or empty and has no default, and for each value with a `${` that does not begin a
  *   variable
@@ -44,8 +44,10 @@ function isText(written: string): boolean {
   return written.startsWith('$$')
 }
 
+/** Reads a text as a number, a boolean or null if it is one as a whole. A comment, an anchor or a tag in it is text. */
 function readPlain(text: string): unknown {
   if (text.includes('\n')) return text
-  const { contents, errors } = parseDocument(text, { prettyErrors: false })
-  return errors.length === 0 && isScalar(contents) && contents.type === 'PLAIN' ? contents.value : text
+  const { contents } = parseDocument(text, { prettyErrors: false })
+  const isWhole = isScalar(contents) && contents.type === 'PLAIN' && contents.source === text.trim()
+  return isWhole ? contents.value : text
 }

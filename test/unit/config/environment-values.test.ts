@@ -41,6 +41,28 @@ describe('a value', () => {
   })
 })
 
+test.each([
+  'a #b',
+  '&a b',
+  '!a b',
+  '--- a',
+  '*a',
+  'a: b',
+  '- a',
+  '"a" b',
+  '{ a: b }',
+  '%a',
+  '1 #2',
+  'true #no',
+])('the whole text of a variable with %j is the value, with and without quotes', (text) => {
+  const read = (value: string): unknown =>
+    loadWithFile(`limits: []\nrequestHeaders:\n  x-login: ${value}\n`, { LOGIN: text }).settings
+      .requestHeaders
+  expect(read('${LOGIN}')).toEqual(['x-login', text])
+  expect(read("'${LOGIN}'")).toEqual(['x-login', text])
+  expect(read('Basic ${LOGIN}')).toEqual(['x-login', `Basic ${text}`])
+})
+
 test('the name of a field is no place for a variable', () => {
   expect(readYamlMapping('${HOST_NAME}: 1', env).value).toEqual({ '${HOST_NAME}': 1 })
 })
