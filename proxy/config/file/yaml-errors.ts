@@ -1,4 +1,4 @@
-import type { ErrorCode, YAMLError } from 'yaml'
+import { Lexer, type ErrorCode, type YAMLError } from 'yaml'
 import { shorten, showValue } from '../../../shared/settings/problems.ts'
 
 /** A mistake, and the offset in the text where it begins. */
@@ -80,6 +80,9 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isS
   if (slip !== undefined) return { offset, text: slip }
   if (isSpread && code === 'BLOCK_AS_IMPLICIT_KEY')
     return { offset, text: 'not YAML: the indentation of this line or of the next one is wrong' }
+  const opened = isUnclosed(message) ? findOpened(text, offset) : undefined
+  if (opened !== undefined)
+    return { offset: opened, text: `not YAML: the ${text.charAt(opened)} that begins here is not closed` }
   if (/^(All (mapping|sequence) items|Sequence item without)/.test(message))
     return { offset, text: wrongIndent }
   switch (code) {
@@ -102,4 +105,32 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isS
     default:
       return { offset, text: `not YAML: ${shorten(message)}` }
   }
+}
+
+function isUnclosed(message: string): boolean {
+  return /^(Missing closing .quote|Flow (map|sequence) .*must .*end with)/.test(message)
+}
+
+/** Precedes the text of a scalar without quotes. The parser adds these marks to the tokens of the text. */
+const SCALAR = '\x1f'
+const marks: ReadonlySet<string> = new Set([SCALAR, '\x02', '\x18'])
+const closing: Readonly<Record<string, string>> = { '[': ']', '{': '}' }
+
+/** Returns the offset of the quote or the innermost bracket that is open at an offset, where the parser misses its end. */
+function findOpened(text: string, end: number): number | undefined {
+  const brackets: { readonly start: number; readonly closedBy: string }[] = []
+  let last = ''
+  let next = 0
+  for (const token of new Lexer().lex(text)) {
+    const start = next
+    if (!marks.has(token)) next += token.length
+    const isQuoted = last !== SCALAR && /^['"]/.test(token)
+    last = token
+    if (isQuoted && start < end && next >= end) return start
+    if (start >= end) break
+    const closedBy = closing[token]
+    if (closedBy !== undefined) brackets.push({ start, closedBy })
+    else if (token === brackets.at(-1)?.closedBy) brackets.pop()
+  }
+  return brackets.at(-1)?.start
 }
