@@ -3,6 +3,7 @@ import { problemAt, showValue, type Place, type Problem } from '../../../shared/
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { maxDelayMs, type Rule } from '../../policy.ts'
 import { writtenName } from '../rules/limits.ts'
+import { isCovered, toSegments, type SegmentedPattern } from '../rules/pattern-cover.ts'
 import type { PlaceOfRule } from './table.ts'
 
 /**
@@ -44,16 +45,51 @@ function mistakeIn(
 
 /** Warns of routes that no request takes. */
 export function warnOfIdleRoutes(
-  routes: readonly Pick<UpstreamRoute, 'name' | 'onlyOver'>[] = [],
+  routes: readonly Pick<UpstreamRoute, 'name' | 'onlyOver' | 'hosts' | 'paths'>[] = [],
   rules: readonly Rule[],
-  placeOf: (index: number) => Place,
+  placeOf: (index: number, field?: 'onlyOver') => Place,
 ): string[] {
   const named = new Set(rules.flatMap(({ policy: { over } }) => (over && 'route' in over ? over.route : [])))
-  return [...routes.entries()].flatMap(([index, { name, onlyOver }]) =>
-    onlyOver && !named.has(name)
-      ? [`${placeOf(index).label}: no request takes the route, as no rule has over: { route: ${name} }`]
-      : [],
-  )
+  const earlier = new TakenPaths()
+  return [...routes.entries()].flatMap(([index, route]) => {
+    const { name, onlyOver } = route
+    const isIdle = onlyOver ?? earlier.addAll(route)
+    if (!isIdle || named.has(name)) return []
+    return onlyOver
+      ? `${placeOf(index, 'onlyOver').label}: no request takes the route, as no rule has over: { route: ${name} }`
+      : `${placeOf(index).label}: no request takes the route, as routes before it take all that it matches: put it before them`
+  })
+}
+
+/** The paths that routes take, by host and first segment, because there may be thousands. */
+class TakenPaths {
+  readonly #paths = new Map<string, SegmentedPattern[]>()
+
+  /** Adds the paths of a route. Returns whether they were all taken before. */
+  addAll({ hosts = [''], paths = ['/*'] }: Pick<UpstreamRoute, 'hosts' | 'paths'>): boolean {
+    const patterns = paths.map((path) => toSegments({ methods: [], path }))
+    const all = hosts.flatMap((host) => patterns.map((pattern) => ({ host, pattern })))
+    const areTaken = all.every(({ host, pattern }) => isCovered(pattern, this.#similar(host, pattern)))
+    for (const { host, pattern } of all) {
+      const key = keyOf(host, pattern.segments[0])
+      const known = this.#paths.get(key)
+      if (known) known.push(pattern)
+      else this.#paths.set(key, [pattern])
+    }
+    return areTaken
+  }
+
+  #similar(host: string, { segments: [first] }: SegmentedPattern): readonly SegmentedPattern[] {
+    const parents = [...host.matchAll(/\./g)].map(({ index }) => `*${host.slice(index)}`)
+    return ['', host, ...parents].flatMap((wide) =>
+      [first, ':', '*'].flatMap((segment) => this.#paths.get(keyOf(wide, segment)) ?? []),
+    )
+  }
+}
+
+/** @param segment the first segment of a path; undefined for `/` */
+function keyOf(host: string, segment: string | undefined): string {
+  return `${host} ${segment?.startsWith(':') ? ':' : (segment ?? '')}`
 }
 
 /** Warns of delays that are shorter than the time between two turns. */

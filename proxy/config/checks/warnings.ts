@@ -64,7 +64,8 @@ export function findWarnings(loaded: Loaded): string[] {
 function warnOfFile(file: FileReading, { name, values, written, keySet }: Loaded): string[] {
   const { placeOf } = file.source
   const { routes } = file.values
-  const ofRoute = (index: number): Place => placeOf(['routes', index, 'onlyOver'])
+  const ofRoute = (index: number, field?: string): Place =>
+    placeOf(['routes', index, ...(field === undefined ? [] : [field])])
   const ofRule = placeOfRule(file)
   const notations = warnOfNotations(file, written)
   if (!written)

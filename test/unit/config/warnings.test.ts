@@ -290,6 +290,52 @@ test('a warning names a route that no request takes', () => {
   expect(warningsOf(`${routes}limits:\n${rule}`)).toEqual([])
 })
 
+describe('a route after others', () => {
+  const idle = (line: number, name: string): string =>
+    `sluice.yaml:${line}: route "${name}": no request takes the route, as routes before it take all that it matches: put it before them`
+  const warningsOfRoutes = (...routes: readonly string[]): readonly string[] =>
+    warningsOf(
+      `limits: []\nroutes:\n${routes.map((fields, index) => `  - { name: r${index}, upstream: 'http://x', ${fields} }`).join('\n')}`,
+    )
+
+  test.each([
+    ['every path', ['balance: round-robin'], 'paths: /v1/*'],
+    ['every path of its host', ['hosts: a.test'], "hosts: a.test, paths: ['/v1/*', /x]"],
+    ['the names below its domain', ["hosts: '*.b.test'"], "hosts: [a.b.test, '*.c.b.test']"],
+    ['the same path in another case', ['paths: /V1/*'], 'paths: [/v1, /v1/x, /v1/:id/y]'],
+    ['any segment', ['paths: /users/:id'], 'paths: /users/me'],
+    ['any first segment', ['paths: /:tenant/x'], 'paths: [/a/x, /:other/x]'],
+    ['a part each', ['hosts: a.test', 'paths: /v1/*'], "hosts: [a.test, b.test], paths: ['/v1/x']"],
+    ['the root', ['paths: /'], 'hosts: a.test, paths: /'],
+  ])('is named if they take %s', (_what, before, last) => {
+    const all = [...before, last]
+    expect(warningsOfRoutes(...all)).toEqual([idle(all.length + 2, `r${all.length - 1}`)])
+  })
+
+  test.each([
+    [['paths: /v1/*'], 'balance: round-robin'],
+    [['hosts: a.test'], 'paths: /v1/*'],
+    [["hosts: '*.b.test'"], 'hosts: b.test'],
+    [['paths: /users/:id'], 'paths: /users/*'],
+    [['paths: /users/me'], 'paths: /users/:id'],
+    [['onlyOver: true'], 'paths: /v1/*'],
+    [['hosts: a.test, paths: /x'], 'hosts: [a.test, b.test], paths: /x'],
+  ])('is not named if it takes some requests, as after %s', (before, last) => {
+    const rule = 'limits: [{ name: a, match: GET /a, requests: 1, window: 1m, over: { route: r0 } }]'
+    const routes = [...before, last].map(
+      (fields, at) => `  - { name: r${at}, upstream: 'http://x', ${fields} }`,
+    )
+    expect(warningsOf(`${rule}\nroutes:\n${routes.join('\n')}`)).toEqual([])
+  })
+
+  test('is not named if a rule sends requests to it', () => {
+    const rule = 'limits: [{ name: a, match: GET /a, requests: 1, window: 1m, over: { route: r1 } }]'
+    const routes =
+      "routes:\n  - { name: r0, upstream: 'http://x' }\n  - { name: r1, upstream: 'http://y', paths: /x }"
+    expect(warningsOf(`${rule}\n${routes}`)).toEqual([])
+  })
+})
+
 describe('a rule that never refuses anybody', () => {
   const rule = (name: string, requests: number, more = ''): string =>
     `  - { name: ${name}, match: POST /a, requests: ${requests}, window: 1m${more} }\n`
