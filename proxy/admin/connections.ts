@@ -8,6 +8,8 @@ type Visit = {
   readonly socket: Socket
   readonly address: string | undefined
   readonly openedMs: number
+  /** Number of requests that have not been answered. */
+  unanswered: number
   /** Whether a request on the connection has sent the token. */
   operator: boolean
   /** Number of requests with the token in flight. */
@@ -17,6 +19,12 @@ type Visit = {
 
 /** Longer than the usual interval between two scrapes, so that Prometheus keeps its connection. */
 const operatorKeepAliveMs = 75_000
+
+/**
+ * Maximum number of requests of a connection that have not been answered. The usual clients wait for each response. Node reads on without a
+ * limit, and a client could fill memory with requests, and keep this process from doing anything else.
+ */
+const MAX_UNANSWERED = 16
 
 const visits = new WeakMap<Socket, Visit>()
 const addresses = createAddressReader([])
@@ -49,11 +57,29 @@ export function limitConnections(server: Server, capacity: number): void {
     }
     const openedMs = now()
     const address = addresses.readPeer(socket.remoteAddress)?.client.prefix
-    const visit = { socket, address, openedMs, operator: false, serving: 0, idleSinceMs: openedMs }
+    const since = { openedMs, idleSinceMs: openedMs }
+    const visit = { socket, address, ...since, unanswered: 0, operator: false, serving: 0 }
     open.add(visit)
     visits.set(socket, visit)
     socket.once('close', () => open.delete(visit))
   })
+}
+
+/**
+ * Call this for each request. Closes the connection if it has too many unanswered requests.
+ *
+ * @returns whether to answer the request
+ */
+export function mayAnswer({ socket }: IncomingMessage, response: ServerResponse): boolean {
+  const visit = visits.get(socket)
+  if (visit && visit.unanswered >= MAX_UNANSWERED) socket.destroy()
+  // The parser still emits the requests that arrived together with this one.
+  if (socket.destroyed) return false
+  if (visit) {
+    visit.unanswered++
+    response.once('close', () => visit.unanswered--)
+  }
+  return true
 }
 
 /**

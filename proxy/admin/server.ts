@@ -7,7 +7,7 @@ import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
 import { createAdminAccess } from './access.ts'
 import { listsMistakes } from './api/api-reload.ts'
 import type { ApiRoute } from './api/api.ts'
-import { serveOperator } from './connections.ts'
+import { mayAnswer, serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
 import { readJson } from './read-json.ts'
 import type { LiveEvents } from './page/live-events.ts'
@@ -87,6 +87,7 @@ export function createAdminHandler(deps: AdminDeps): RequestListener {
 
   const logException = createExceptionLog(deps.log)
   return (request, response) => {
+    if (!mayAnswer(request, response)) return
     answer(request, response)
       .catch((error: unknown) => {
         logException({ err: error }, 'exception while handling an admin request')

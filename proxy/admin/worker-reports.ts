@@ -62,7 +62,8 @@ export type WorkerReports = {
   readMetrics(): Promise<MetricSnapshot[]>
   /**
    * Reads the health of the workers that answered in time. Once one is ready, the others have half of the time: probes often wait for no
-   * more than a second, and one worker that hangs must not take the others out of use.
+   * more than a second, and one worker that hangs must not take the others out of use. Calls during a read get its result: everybody may ask
+   * for `/readyz`, as often as they can write it, and must not keep the workers busy.
    */
   readHealth(): Promise<HealthReport[]>
   /** Reads the activity of each worker. For a worker that does not answer in time, this is its last one. */
@@ -92,6 +93,8 @@ class AskedWorkers implements WorkerReports {
   /** The sum of the last snapshots of workers that have exited. */
   #ended: Promise<MetricSnapshot> = Promise.resolve([])
   #lastId = 0
+  /** The read in progress. */
+  #health: Promise<HealthReport[]> | undefined
 
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs
@@ -114,7 +117,11 @@ class AskedWorkers implements WorkerReports {
     return [...present, await past]
   }
 
-  async readHealth(): Promise<HealthReport[]> {
+  readHealth(): Promise<HealthReport[]> {
+    return (this.#health ??= this.#readHealth().finally(() => (this.#health = undefined)))
+  }
+
+  async #readHealth(): Promise<HealthReport[]> {
     const answers = await this.#ask({ what: 'health' }, { isEnough: isReady })
     return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
   }

@@ -11,6 +11,7 @@ import { renderMetrics, watchProcess } from '../../proxy/telemetry/metrics/prome
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../../proxy/admin/server.ts'
 import { createLog } from '../../shared/log.ts'
 import { parseExposition } from '../support/metrics/prometheus.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 type Answer = { status: number; fields: IncomingHttpHeaders; body: string }
 type Admin = {
@@ -254,6 +255,32 @@ describe('invalid requests', () => {
   test('a head of more than 8 KiB is refused', async () => {
     const answer = await (await startAdmin()).ask('/livez', { fields: { 'x-long': 'a'.repeat(9000) } })
     expect(answer.status).toBe(431)
+  })
+
+  test('a client that sends requests without waiting for responses is answered up to 16 of them', async () => {
+    const answering = Promise.withResolvers<undefined>()
+    let asked = 0
+    const admin = await startAdmin({
+      async readHealth() {
+        asked++
+        await answering.promise
+        return { status: 'ready', store: 'memory', upstream: 'unknown' }
+      },
+    })
+    const ask = 'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n'
+    const patient = connect(admin.port, '127.0.0.1', () => patient.write(ask.repeat(16)))
+    await eventually('each request asks', () => expect(asked).toBe(16))
+    const flood = connect(admin.port, '127.0.0.1', () => flood.write(ask.repeat(5000)))
+    await new Promise((resolve) => flood.on('error', () => undefined).once('close', resolve))
+    expect(asked).toBe(32)
+    answering.resolve(undefined)
+    let received = ''
+    patient.on('data', (piece) => (received += String(piece)))
+    await eventually('each is answered', () => expect(received.match(/HTTP\/1.1 200 OK/g)).toHaveLength(16))
+    patient.end(ask)
+    await eventually('one more is answered', () =>
+      expect(received.match(/HTTP\/1.1 200 OK/g)).toHaveLength(17),
+    )
   })
 
   test('the admin listener still works after a garbled request and a reset', async () => {

@@ -132,3 +132,15 @@ test('while no worker answers that it is ready, the others are waited for', asyn
   }, 700)
   expect(await question).toEqual({ afterMs: 700, value: [healthy('starting'), healthy('ready')] })
 })
+
+test('questions about the health are one question to the workers while they have not answered', async () => {
+  const reports = createWorkerReports(TIMEOUT_MS)
+  const worker = FakeWorker.in(reports)
+  const questions = Array.from({ length: 1000 }, () => reports.readHealth())
+  expect(worker.asked).toEqual(['health'])
+  worker.value = healthy('ready')
+  worker.answer(1, 'health')
+  expect(await Promise.all(questions)).toEqual(questions.map(() => [healthy('ready')]))
+  await reports.readHealth()
+  expect(worker.asked).toEqual(['health', 'health'])
+})
