@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { withUsualLetters } from '../../../../request/values/comparable/comparable-letters.ts'
-import { mailboxAddresses } from '../../../../request/values/mailbox-addresses.ts'
+import { mailboxAddresses, mayBeSanitized } from '../../../../request/values/mailbox-addresses.ts'
 import { NextCharacter } from '../../../../request/values/next-character.ts'
 import type { Findings, FoundValue } from '../found-values.ts'
 import { withoutTags } from './stripped-tags.ts'
@@ -88,7 +88,7 @@ function cleanedByRounds(text: string): string[] {
 }
 
 function mayBeUnclean({ text, isEscaped }: FoundValue): boolean {
-  return (isEscaped ? mayBeUncleanEscaped : mayBeUncleanText).test(text)
+  return (isEscaped ? mayBeUncleanEscaped : mayBeUncleanText).test(text) || mayBeSanitized(text)
 }
 
 /** Whether a value is not UTF-8. */
