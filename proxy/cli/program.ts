@@ -5,6 +5,7 @@ import { addOperatorVerbs } from './operate/operator-verbs.ts'
 import { status } from './output.ts'
 import type { ReplayOptions } from './replay/verb.ts'
 import type { RunOptions } from './run.ts'
+import type { ValidateOptions } from './settings/validate.ts'
 import { example, withJson, type Json, type Report } from './verb-options.ts'
 
 /** The names of the formats in `replay/logs/formats.ts`. */
@@ -44,8 +45,8 @@ function addGatewayVerbs(program: Command, report: Report): void {
     .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
     .option('--config <file>', 'the same as FILE, as for the other verbs')
     .addHelpText('after', example('sluice validate sluice.yaml'))
-    .action(async (file: string | undefined, options: Json & { readonly config?: string }) => {
-      report((await import('./settings/validate.ts')).validate(file ?? options.config, options))
+    .action(async (file: string | undefined, options: ValidateOptions) => {
+      report((await import('./settings/validate.ts')).validate(file, options))
     })
 
   withJson(program.command('version'))

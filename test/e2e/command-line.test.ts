@@ -28,6 +28,22 @@ const mistaken = `limits:
 `
 
 describe('usage', () => {
+  const removed = ['override', '192.0.2.7', '--rule', 'login', '--remove']
+
+  test.each([
+    [['validate', 'a.yaml', '--config', 'b.yaml']],
+    [[...removed, '--requests', '5']],
+    [[...removed, '--for', '1d']],
+    [[...removed, '--label', 'Acme']],
+    [['plan', '192.0.2.7', 'pro', '--remove']],
+    [['explain', 'GET', '/', '--admin', 'http://127.0.0.1:9090', '--config', 'a.yaml']],
+    [['replay', 'access.log', '--html', '--json']],
+  ])('arguments that contradict each other are refused: %j', async (args) => {
+    const { status, stdout, stderr } = await sluice(args)
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toMatch(/^error: .*(?:not both|cannot be used with|do not combine)/)
+  })
+
   test.each([[[]], [['frobnicate']], [['validate', '--frobnicate']], [['validate', 'a', 'b']]])(
     '%j ends with status 2',
     async (args) => {

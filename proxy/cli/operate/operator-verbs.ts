@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { AdminOptions } from './admin-client.ts'
 import type { BanOptions, ListOptions, OverrideOptions, UnbanOptions } from './entries.ts'
 import type { PlanOptions, PlansOptions } from './plans.ts'
@@ -135,7 +135,13 @@ function addQuotaVerbs(program: Command, report: Report): void {
     .option('--requests <number>', 'requests that the client may send instead of the number of the rule')
     .option('--for <time>', 'how long, from 1s to 365d')
     .option('--label <text>', 'name of the client in lists')
-    .option('--remove', 'remove the override, so that the limit of the rule applies again')
+    .addOption(
+      new Option('--remove', 'remove the override, so that the limit of the rule applies again').conflicts([
+        'requests',
+        'for',
+        'label',
+      ]),
+    )
     .addHelpText(
       'after',
       example(

@@ -3,9 +3,11 @@ import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { isThere, locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
-import { formatCount, print, printError, printJson, status } from '../output.ts'
+import { CommandError, formatCount, print, printError, printJson, status } from '../output.ts'
 import { readListsOf } from './read-lists.ts'
-import { environmentWith, nameLimits } from './settings.ts'
+import { environmentWith, nameLimits, type ConfigOption } from './settings.ts'
+
+export type ValidateOptions = ConfigOption & { readonly json?: true }
 
 /** A mistake, with its file and line; mistakes in variables have no line. */
 type Mistake = { readonly file?: string; readonly line?: number; readonly text: string }
@@ -16,8 +18,10 @@ type Mistake = { readonly file?: string; readonly line?: number; readonly text: 
  *
  * @param file the settings file; default: the file that a gateway would read
  */
-export function validate(file: string | undefined, { json = false }: { readonly json?: boolean }): number {
-  const env = environmentWith(file === undefined ? {} : { config: file })
+export function validate(file: string | undefined, { config = file, json }: ValidateOptions): number {
+  if (file !== undefined && config !== file)
+    throw new CommandError('validate needs FILE or --config, not both', status.usage)
+  const env = environmentWith(config === undefined ? {} : { config })
   try {
     const { settings, warnings: ofSettings } = loadGatewaySettings(env, process.cwd())
     const warnings = [...ofSettings, ...readListsOf(settings).warnings]
