@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createClock, startSluice, type Sluice } from '../../proxy/testing/embedded/start-sluice.ts'
+import {
+  createClock,
+  startSluice,
+  type Sluice,
+  type SluiceOptions,
+} from '../../proxy/testing/embedded/start-sluice.ts'
 import { certificateFiles } from '../support/network/certificates.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 import { startBackend } from '../support/http/backend.ts'
@@ -174,6 +179,19 @@ test('the embedded gateway lists all mistakes, and names no file', async () => {
     problems: [
       'upstream: got "nowhere", needs http://HOST[:PORT][/PREFIX], or the same with https:// or h2c://, without user, query and fragment',
       'rule "a", requests: got 0, needs a whole number from 1 to 1000000000',
+    ],
+  })
+})
+
+test('the embedded gateway refuses options and secrets that it does not know', async () => {
+  const secrets = { DEVICE_SECRETS: 'a', PORT: '8080' }
+  const options = { upstream, limit: [], adminPort: 0, secrets } as object
+  await expect(startSluice(options as SluiceOptions)).rejects.toMatchObject({
+    problems: [
+      'limit: unknown option, did you mean limits?',
+      'adminPort: unknown option; settings of sluice.yaml go into settings',
+      'DEVICE_SECRETS: unknown secret, did you mean DEVICE_SECRET?',
+      'PORT: unknown secret; settings of sluice.yaml go into settings',
     ],
   })
 })

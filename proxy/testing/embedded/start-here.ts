@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { createLog, type Log } from '../../../shared/log.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { composeAdmin } from '../../app/admin.ts'
@@ -10,7 +11,7 @@ import type { Serving } from '../../app/serving/serving.ts'
 import { hashTable } from '../../config/reload/table-hash.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
 import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
-import type { Sluice, SluiceOptions } from './sluice.ts'
+import type { SecretName, Sluice, SluiceOptions } from './sluice.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
 /**
@@ -26,6 +27,9 @@ const defaults: SluiceYaml = {
   shutdownGrace: '0s',
   storeTimeout: '5s',
 }
+
+const optionNames = ['upstream', 'limits', 'clock', 'secrets', 'settings'] satisfies (keyof SluiceOptions)[]
+const secretNames = ['DEVICE_SECRET', 'WEBHOOK_SECRET', 'REDIS_URL', 'ADMIN_TOKEN'] satisfies SecretName[]
 
 /** Starts the gateway of `startSluice`. */
 export async function startHere(options: SluiceOptions): Promise<Sluice> {
@@ -58,7 +62,14 @@ export async function startHere(options: SluiceOptions): Promise<Sluice> {
   }
 }
 
-function readOptions({ upstream, limits, clock, secrets, settings: others }: SluiceOptions): GatewaySettings {
+function readOptions(options: SluiceOptions): GatewaySettings {
+  const { upstream, limits, clock, secrets, settings: others } = options
+  // JavaScript does not check the types.
+  const unknown = [
+    ...unknownNames('option', options, optionNames),
+    ...unknownNames('secret', secrets, secretNames),
+  ]
+  if (unknown.length > 0) throw new SettingsError(unknown)
   const written = { ...defaults, ...others, upstream, ...(limits && { limits }) }
   const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
   const file = join(folder, 'sluice.yaml')
@@ -77,6 +88,17 @@ function readOptions({ upstream, limits, clock, secrets, settings: others }: Slu
   if (clock && settings.redisUrl !== undefined)
     throw new SettingsError(['clock: with redisUrl the time is that of Redis'])
   return settings
+}
+
+function unknownNames(kind: string, given: object = {}, known: readonly string[]): string[] {
+  return Object.keys(given)
+    .filter((name) => !known.includes(name))
+    .map((name) => {
+      const near = nearestWord(name, known)
+      const hint =
+        near === undefined ? '; settings of sluice.yaml go into settings' : `, did you mean ${near}?`
+      return `${name}: unknown ${kind}${hint}`
+    })
 }
 
 /** Says where a secret is set here: messages name the environment, which is not read. */
