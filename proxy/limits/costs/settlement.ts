@@ -51,6 +51,8 @@ export class Settlement {
   /** Names of headers that are not forwarded to the client. */
   readonly #hidden: ReadonlySet<string>
   #body: BodyReader | undefined
+  /** Some of the body has arrived. */
+  #hasBody = false
 
   constructor(options: SettlementOptions, states: readonly PolicyState[]) {
     this.#options = options
@@ -108,6 +110,7 @@ export class Settlement {
   }
 
   onBody(chunk: Buffer): void {
+    this.#hasBody = true
     this.#body?.push(chunk)
   }
 
@@ -143,6 +146,8 @@ export class Settlement {
   }
 
   #openBody(head: ResponseHead): void {
+    // There is nothing to read, and a 304 need not have the `Content-Type` of the body that it stands for.
+    if (head.framing?.kind === 'none') return
     const read = this.#waiting.map(({ charge }) => charge.policy).filter(readsResponseBody)
     if (read.length === 0) return
     const sources = read.flatMap(({ cost }) => cost?.settle ?? [])
@@ -179,7 +184,7 @@ export class Settlement {
     const fault = isCut ? 'cut' : 'json'
     this.#settleUnread(
       reservation,
-      body?.unread ?? (isCut || !isWhole ? fault : 'missing'),
+      body?.unread ?? (isCut || (!isWhole && this.#hasBody) ? fault : 'missing'),
       typeof units === 'number' ? units : 0,
     )
   }

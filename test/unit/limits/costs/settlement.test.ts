@@ -9,7 +9,7 @@ const event = (value: object): string => `data: ${JSON.stringify(value)}\n\n`
 type Response = {
   readonly status?: number
   readonly fields?: readonly string[]
-  readonly framing?: 'chunked' | 'until-close' | 'length'
+  readonly framing?: 'none' | 'chunked' | 'until-close' | 'length'
   readonly body?: string
   readonly trailers?: readonly string[]
   /** Whether the client disconnected before the end. */
@@ -269,6 +269,16 @@ test.each<[string, object, Response, number, string?]>([
     999,
     'cut',
   ],
+  [
+    'a 304, which has neither a body nor its type',
+    openai,
+    { status: 304, framing: 'none' },
+    reserved,
+    'missing',
+  ],
+  ['a response to HEAD', openai, { fields: json, framing: 'none' }, reserved, 'missing'],
+  ['a response to HEAD over HTTP/2', openai, { fields: json, framing: 'length' }, reserved, 'missing'],
+  ['a 304, estimated', estimate, { status: 304, framing: 'none' }, reserved, 'missing'],
   [
     'a document that is not whole',
     openai,
