@@ -9,6 +9,32 @@ const tokens = makePolicy('tokens', 1000, 60_000, {
   cost: { reserve: 1, settle: { kind: 'header', name: 'x-cost', hide: false } },
 })
 
+const exports = makePolicy('exports', 2, 15_000, { algorithm: 'concurrency' })
+
+test('requests in flight that end while Redis is not connected do not count any more when it is', async () => {
+  const url = new URL(await freshRedis())
+  const relay = await startRelay(Number(url.port))
+  url.port = String(relay.port)
+  const limiter = await openAnsweringLimiter(url.href)
+  const charges = [{ policy: exports, partitionKey: newClient() }]
+  const decisions = [await limiter.decide(charges), await limiter.decide(charges)]
+
+  await relay.set({ kind: 'refuse' })
+  await eventually('Redis is not connected', () => limiter.storeState() === 'unavailable')
+  for (const decision of decisions)
+    for (const { reservation } of decision.outcome === 'allowed' ? decision.states : [])
+      if (reservation) limiter.settle(reservation, 0)
+  await relay.set({ kind: 'none' })
+  await eventually('Redis is connected', () => limiter.storeState() === 'available')
+
+  await eventually(
+    'another request is allowed',
+    async () => expect(await limiter.decide(charges)).toMatchObject({ outcome: 'allowed' }),
+    // Redis itself forgets them after 15 seconds.
+    { endMs: 10_000 },
+  )
+})
+
 test('units that a response costs beyond its reservation are charged if Redis is not connected when it ends', async () => {
   const url = new URL(await freshRedis())
   const relay = await startRelay(Number(url.port))

@@ -1,14 +1,16 @@
+import { countsInFlight } from '../../../algorithms/registry.ts'
 import type { Reservation } from '../../../limiter.ts'
 import { hasCountedNothing } from '../errors.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
-import { runScript, type RedisClient } from '../run-script.ts'
+import { onConnected, runScript, type RedisClient } from '../run-script.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { settleScript } from '../scripts/settle.ts'
 
 export type Settling = {
   /**
    * Gives back units of a reservation; negative units are added. A settlement is sent once, with all others of this turn of
-   * the event loop. If it does not reach Redis, the reserved units stay counted until their window ends.
+   * the event loop. If it does not reach Redis, the reserved units stay counted until their window ends. Only ends of requests in flight
+   * are sent again, at the next connection, because they can be executed twice.
    */
   settle(reservation: Reservation, units: number): void
 }
@@ -18,6 +20,9 @@ export type SettledUnits = { readonly reservation: Reservation; readonly units: 
 
 /** The maximum number of settlements in a command. Redis settles this many in less than half a millisecond. */
 const SETTLED_IN_COMMAND = 256
+
+/** The maximum number of ends of requests in flight that are kept to be sent again. The others count until Redis forgets them. */
+const ENDS_KEPT = 10_000
 
 /**
  * Sends settlements to Redis. In a cluster, each reservation is a command of its own, because a command reaches only
@@ -32,11 +37,27 @@ export function createSettling(options: {
 }): Settling {
   const { redis, describe, notExecuted } = options
   let waiting: SettledUnits[] = []
+  /** Ends of requests in flight that may not have reached Redis. */
+  let ends: SettledUnits[] = []
+
+  function settle(settled: readonly SettledUnits[]): void {
+    if (settled.length > 0 && waiting.push(...settled) === settled.length) setImmediate(send)
+  }
+
+  function sendAgain(): void {
+    settle(ends.splice(0))
+  }
+
+  function keepEnds(settled: readonly SettledUnits[]): void {
+    const own = settled.filter(({ reservation }) => countsInFlight(reservation.charge.policy))
+    ends = ends.concat(own).slice(0, ENDS_KEPT)
+  }
 
   function send(): void {
     const all = waiting
     waiting = []
     if (redis.status !== 'ready') {
+      keepEnds(all)
       notExecuted(all)
       return
     }
@@ -53,15 +74,14 @@ export function createSettling(options: {
       }
       const args = [...keys, ...policies.toArguments(), ...settled]
       runScript(redis, settleScript, keys.length, args).catch((error: unknown) => {
+        keepEnds(part)
         // After other errors it is unknown whether the command was executed, so it is not sent again.
         if (hasCountedNothing(error)) notExecuted(part)
       })
     }
   }
 
-  return {
-    settle(reservation, units) {
-      if (waiting.push({ reservation, units }) === 1) setImmediate(send)
-    },
-  }
+  redis.on('ready', sendAgain)
+  if (redis.isCluster) onConnected(redis, sendAgain)
+  return { settle: (reservation, units) => settle([{ reservation, units }]) }
 }
