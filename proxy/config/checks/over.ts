@@ -96,9 +96,10 @@ function keyOf(host: string, segment: string | undefined): string {
 export function warnOfShortDelays(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy }]) => {
     const delayMs = maxDelayMs(policy)
-    const unitMs = policy.windowMs / policy.quota
-    if (delayMs === 0 || delayMs >= unitMs) return []
+    const reserve = policy.cost?.reserve
+    const turnMs = (policy.windowMs / policy.quota) * (typeof reserve === 'number' ? reserve : 1)
+    if (delayMs === 0 || delayMs >= turnMs) return []
     const { label } = placeOf(index, 'over')
-    return `${label}: turns are ${unitMs / 1000} s apart, so most requests are refused; a longer delay lets them wait`
+    return `${label}: turns are ${turnMs / 1000} s apart, so most requests are refused; a longer delay lets them wait`
   })
 }

@@ -268,17 +268,22 @@ describe('a path in the notation of a framework or a regular expression', () => 
 })
 
 test('a delay within which hardly any turn comes', () => {
-  const rule = (delay: string): string =>
+  const rule = (delay: string, cost = 1): string =>
     ofRule(`
       match: GET /a
       algorithm: token-bucket
       requests: 10
       window: 1m
-      over: { delay: ${delay} }`).join()
+      over: { delay: ${delay} }
+      cost: ${cost}`).join()
   expect(rule('5s')).toBe(
     'sluice.yaml:8: rule "a", over: turns are 6 s apart, so most requests are refused; a longer delay lets them wait',
   )
   expect(rule('6s')).toBe('')
+  expect(rule('11s', 2)).toBe(
+    'sluice.yaml:8: rule "a", over: turns are 12 s apart, so most requests are refused; a longer delay lets them wait',
+  )
+  expect(rule('12s', 2)).toBe('')
 })
 
 test('a warning names a route that no request takes', () => {
