@@ -7,7 +7,8 @@ import { uuidsOf } from './uuid.ts'
  * The whole text must be a number: `+7`, `007`, `0_7` (Python, Ruby), `７` (digits of other scripts: Python, Java), `7.0` and `7.5`
  * (converted to an integer), `7e0`, `0x7` (JavaScript), `0d7` (Ruby), `#7` (Spring, ASP.NET), `&h7` (ASP.NET), `1 2` (12 to Spring). `010`
  * is 10, and also 8, for backends that read a leading zero as octal. Only for values known to be numbers is the rest of the text ignored,
- * as by `parseInt`, PHP, Ruby and MySQL: `7x`, `7-title`. Otherwise all random texts that begin with a 7 would be the same client.
+ * as by `parseInt`, PHP, Ruby and MySQL: `7x`, `7-title`; or all other characters are dropped, as by PHP's `FILTER_SANITIZE_NUMBER_INT`:
+ * `x7`, and 75 for `7,5`. Otherwise all random texts that begin with a 7 would be the same client.
  *
  * @param text decoded and in lower case
  * @param isNumber the backend reads the value as a whole number
@@ -21,12 +22,15 @@ export function numberValues(text: string, isNumber: boolean): readonly string[]
   const usual = inUsualForm(plain)
   const values = isNumber ? leadingNumbers(plain) : wholeNumbers(usual)
   if (isNumber && usual !== plain) for (const value of wholeNumbers(usual)) values.add(value)
+  if (isNumber) for (const value of leadingNumbers(text.replace(notInNumbers, ''))) values.add(value)
   // For other backends, a number ends where digits of another script begin.
   if (isNumber && plain !== text)
     for (const value of leadingNumbers(withoutBlanksAround(text))) values.add(value)
   return values.size === 0 ? [text] : [...values]
 }
 
+/** Characters that PHP's `FILTER_SANITIZE_NUMBER_INT` drops. */
+const notInNumbers = /[^\d+-]+/g
 const isPlainNumber = /^(?:0|[1-9]\d*)$/
 /** Characters that numbers may have besides visible ASCII: blanks that `trim` leaves, and digits of other scripts. */
 const mayBeWritten = /[^!-~]/
