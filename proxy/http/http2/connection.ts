@@ -2,9 +2,11 @@ import type { Socket } from 'node:net'
 import { pauseReading } from '../message/pause-reading.ts'
 import { AnsweredStreams } from './answered-streams.ts'
 import {
+  CONNECTION_WINDOW,
   ConnectionError,
   errorCodes,
   frameTypes,
+  INITIAL_WINDOW,
   LAST_STREAM,
   numbersFrame,
   settingIds,
@@ -102,6 +104,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
         [settingIds.maxHeaderListSize, options.maxHeaderBytes],
       ]),
     )
+    this.output.send(numbersFrame(frameTypes.windowUpdate, 0, 0, CONNECTION_WINDOW - INITIAL_WINDOW))
     socket.on('data', this.read)
     socket.on('drain', this.#onDrain)
     // Each error is followed by `close`. A client that half-closes the connection counts as disconnected.

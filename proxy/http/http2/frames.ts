@@ -42,6 +42,11 @@ export const FRAME_HEAD_BYTES = 9
 export const MAX_FRAME_BYTES = 16_384
 /** Initial size of a window in either direction, until SETTINGS changes it. */
 export const INITIAL_WINDOW = 65_535
+/**
+ * The window for all content that a client sends on a connection. A client can fill it once per round trip, so it is larger than the
+ * windows of a hundred streams together: parallel uploads must not wait for each other. The windows of the streams bound the memory.
+ */
+export const CONNECTION_WINDOW = 16 * 1024 * 1024
 export const MAX_WINDOW = 2 ** 31 - 1
 /** The highest stream id. */
 export const LAST_STREAM = 2 ** 31 - 1

@@ -1,6 +1,6 @@
 import type { AnsweredStreams } from './answered-streams.ts'
 import { FrameReader, type FrameSink } from './frame-reader.ts'
-import { ConnectionError, errorCodes, flags, frameTypes, INITIAL_WINDOW, numbersFrame } from './frames.ts'
+import { CONNECTION_WINDOW, ConnectionError, errorCodes, flags, frameTypes, numbersFrame } from './frames.ts'
 import { HeaderBlock, type OversizeMemory } from './header-block.ts'
 import { HpackDecoder } from './hpack/decoder.ts'
 import type { Http2Output } from './output/output.ts'
@@ -49,7 +49,7 @@ export class Http2Input implements FrameSink {
   readonly #decoder: HpackDecoder
   readonly #block: HeaderBlock
   #hasSettings = false
-  #receiveWindow = INITIAL_WINDOW
+  #receiveWindow = CONNECTION_WINDOW
   #dataStream: Http2Stream | undefined
   #dataEnds = false
   #dataHasContent = false
@@ -233,11 +233,11 @@ export class Http2Input implements FrameSink {
   onDataEnd(): void {
     // Reopens the window of the connection at once, because one stream must not block the others. The windows of the streams bound the data
     // that is buffered for slow backends.
-    if (this.#receiveWindow < INITIAL_WINDOW / 2) {
+    if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
       this.#owner.output.send(
-        numbersFrame(frameTypes.windowUpdate, 0, 0, INITIAL_WINDOW - this.#receiveWindow),
+        numbersFrame(frameTypes.windowUpdate, 0, 0, CONNECTION_WINDOW - this.#receiveWindow),
       )
-      this.#receiveWindow = INITIAL_WINDOW
+      this.#receiveWindow = CONNECTION_WINDOW
     }
     if (!this.#dataHasContent && !this.#dataEnds) this.#owner.glitch(1)
     const stream = this.#dataStream
