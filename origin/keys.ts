@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { exitOnOutputError } from '../shared/output-error.ts'
 import { showValue } from '../shared/settings/problems.ts'
 import { exitOnStartError } from '../shared/start-error.ts'
 import { databaseProblem } from './key-database.ts'
@@ -56,6 +57,7 @@ program
     else console.log(`Key ${key.id} is revoked.`)
   })
 
+exitOnOutputError()
 try {
   program.parse()
 } catch (error) {
