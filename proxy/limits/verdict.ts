@@ -95,7 +95,7 @@ export type RequestedCharges = readonly Charge[] | 'busy' | 'gone'
  * - `allowed`, `refused`, `unavailable`: the limiter's decision
  */
 export type Verdict =
-  | ({ readonly outcome: 'rejected' } & Omit<RejectedHead, 'path'> & { readonly path?: string })
+  | ({ readonly outcome: 'rejected' } & RejectedHead)
   | { readonly outcome: 'denied'; readonly by: Denial }
   | { readonly outcome: 'answered' | 'forward' | 'busy' | 'gone' }
   | { readonly outcome: 'banned'; readonly ban: AppliedBan }

@@ -153,8 +153,8 @@ function readHostValue(value: string): string | undefined {
 }
 
 /**
- * Returns the reply to a request that the gateway answers itself: an error, or `options` for a successful OPTIONS; undefined if the request
- * must be forwarded.
+ * Returns how the gateway itself answers a request: with an error, or `options` for a successful OPTIONS; undefined if the request must be
+ * forwarded.
  *
  * - TRACE is never forwarded, because the response would contain the request's credentials and the headers that proxies have added (RFC
  *   9110 section 9.3.8).
@@ -165,17 +165,13 @@ function readHostValue(value: string): string | undefined {
 export function localReply(
   { method, headers }: Pick<ClientRequest, 'method' | 'headers'>,
   { path }: Target,
-): ErrorReply | 'options' | undefined {
-  if (method === 'TRACE') return errors.methodNotAllowed
+): RejectedHead | 'options' | undefined {
+  if (method === 'TRACE') return reject('other', errors.methodNotAllowed, 'TRACE is not supported', path)
   if (method !== 'OPTIONS') return undefined
   const maxForwards = headers['max-forwards']?.toString()
-  if (maxForwards !== undefined && !maxForwardsSyntax.test(maxForwards)) return errors.badRequest
+  if (maxForwards !== undefined && !maxForwardsSyntax.test(maxForwards))
+    return reject('other', errors.badRequest, 'Max-Forwards is not a number', path)
   return path === '*' || Number(maxForwards) === 0 ? 'options' : undefined
-}
-
-/** Returns why `localReply` returned an error, for the log. */
-export function whyRejected(reply: ErrorReply): string {
-  return reply === errors.badRequest ? 'Max-Forwards is not a number' : 'TRACE is not supported'
 }
 
 const maxForwardsSyntax = /^[0-9]{1,9}$/

@@ -223,7 +223,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   #rejectRequest({ rejection, reply, reason, path }: Verdict & { outcome: 'rejected' }): void {
-    if (path !== undefined) this.report.rejectedPath = path
+    this.report.rejectedPath = path
     // It is unknown where the body ends and the next request would begin.
     if (rejection === 'framing') this.response.closeAfterResponse()
     this.reject(rejection, reply, reason)
