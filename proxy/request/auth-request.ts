@@ -3,9 +3,9 @@ import type { ClientRequest } from '../http/message/client-request.ts'
 import { readAuthority } from './authority.ts'
 import {
   countFields,
+  findFramingFault,
   knownMethods,
   readHost,
-  refuseFraming,
   reject,
   type HeadOptions,
   type RejectedHead,
@@ -48,8 +48,8 @@ export function readAuthRequest(
   request: ClientRequest,
   options: HeadOptions,
 ): RequestHead | RejectedHead | UnusableAuthRequest {
-  const faulty = refuseFraming(request)
-  if (faulty) return reject('framing', faulty.reply, faulty.reason)
+  const fault = findFramingFault(request)
+  if (fault) return fault
   const original = readOriginal(form, request, options.upstreamHost)
   if ('reply' in original) return original
   const { method, target: written, host } = original

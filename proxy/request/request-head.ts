@@ -1,7 +1,7 @@
 import { METHODS } from '../../shared/node-http.ts'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
-import { asksForOtherVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
+import { asksForOtherWebSocketVersion, offersWebSocket } from '../http/fields/websocket-handshake.ts'
 import { ownCopy } from '../http/message/detach-buffer.ts'
 import type { Rejection } from '../telemetry/telemetry.ts'
 import { readAuthority, rememberHosts } from './authority.ts'
@@ -48,8 +48,8 @@ export function readRequestHead(
 ): RequestHead | RejectedHead {
   const { method, url, rawHeaders } = request
   const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
-  const faulty = refuseFraming(request)
-  if (faulty) return reject('framing', faulty.reply, faulty.reason)
+  const fault = findFramingFault(request)
+  if (fault) return fault
   if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
   if (url.length > maxTargetBytes)
     return reject(
@@ -64,11 +64,11 @@ export function readRequestHead(
   const host = readHost(request, target.authority, upstreamHost)
   if (host === undefined)
     return reject('host', errors.badRequest, 'the Host header is missing, repeated or invalid', target.path)
-  if (expectsOther(request))
+  if (hasUnsupportedExpectation(request))
     return reject('other', errors.expectationFailed, 'unsupported Expect header', target.path)
   if (upgrades || request.headers.upgrade === undefined || !offersWebSocket(request))
     return { method, target, host }
-  if (asksForOtherVersion(request))
+  if (asksForOtherWebSocketVersion(request))
     return reject('framing', errors.upgradeRequired, 'the WebSocket version is not 13', target.path)
   return reject('framing', errors.badRequest, 'the WebSocket handshake is malformed', target.path)
 }
@@ -176,48 +176,50 @@ export function localReply(
 
 const maxForwardsSyntax = /^[0-9]{1,9}$/
 
-/** An error in a request's framing: the reply to send, and the reason for the log. */
-type FaultyFraming = { readonly reply: ErrorReply; readonly reason: string }
-
 /**
- * Rejects a request whose body cannot be delimited safely. Returns the reply to send, after which the connection must be closed; undefined
- * for a request that can be forwarded. The parser already rejects repeated or malformed lengths, a length together with a coding, and a
- * coding after `chunked`. This function also rejects:
+ * Finds out whether the body of a request cannot be delimited safely. After the rejection, the connection must be closed. The parser already
+ * rejects repeated or malformed lengths, a length together with a coding, and a coding after `chunked`. This function also rejects:
  *
  * - Versions other than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6)
  * - A transfer coding in HTTP/1.0, or one that does not end in `chunked` (RFC 9112 sections 6.1 and 6.3)
  * - Another coding before `chunked`, which would have to be decoded before the content is framed again (section 6.1)
  * - A length above `Number.MAX_SAFE_INTEGER`
+ *
+ * @returns undefined for a request that can be forwarded
  */
-export function refuseFraming(request: ClientRequest): FaultyFraming | undefined {
+export function findFramingFault({
+  httpVersionMajor,
+  httpVersion,
+  headers,
+}: ClientRequest): RejectedHead | undefined {
   // HTTP/2 has its own framing.
-  if (request.httpVersionMajor > 1) return undefined
-  const { httpVersion, headers } = request
+  if (httpVersionMajor > 1) return undefined
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return { reply: errors.versionNotSupported, reason: 'the version is neither HTTP/1.0 nor HTTP/1.1' }
+    return reject('framing', errors.versionNotSupported, 'the version is neither HTTP/1.0 nor HTTP/1.1')
   const coding = headers['transfer-encoding']?.toLowerCase()
   if (coding === undefined) {
     const length = headers['content-length']
     return length !== undefined && Number(length) > Number.MAX_SAFE_INTEGER
-      ? { reply: errors.bodyTooLarge, reason: 'the Content-Length is too large' }
+      ? reject('framing', errors.bodyTooLarge, 'the Content-Length is too large')
       : undefined
   }
   if (httpVersion === '1.0')
-    return { reply: errors.badRequest, reason: 'Transfer-Encoding in an HTTP/1.0 request' }
+    return reject('framing', errors.badRequest, 'Transfer-Encoding in an HTTP/1.0 request')
   if (!endsInChunked.test(coding))
-    return { reply: errors.badRequest, reason: 'the Transfer-Encoding does not end in chunked' }
+    return reject('framing', errors.badRequest, 'the Transfer-Encoding does not end in chunked')
   return coding === 'chunked'
     ? undefined
-    : {
-        reply: errors.codingNotImplemented,
-        reason: 'unsupported Transfer-Encoding (only chunked is supported)',
-      }
+    : reject(
+        'framing',
+        errors.codingNotImplemented,
+        'unsupported Transfer-Encoding (only chunked is supported)',
+      )
 }
 
 const endsInChunked = /(?:^|,[\t ]*)chunked$/
 
 /** Whether `Expect` has a value other than `100-continue`. In HTTP/1.0 the field is ignored (RFC 9110 section 10.1.1). */
-export function expectsOther({ headers, httpVersion }: ClientRequest): boolean {
+export function hasUnsupportedExpectation({ headers, httpVersion }: ClientRequest): boolean {
   return (
     headers.expect !== undefined && httpVersion !== '1.0' && headers.expect.toLowerCase() !== '100-continue'
   )

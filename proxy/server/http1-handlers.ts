@@ -3,7 +3,7 @@ import { faultOf, type Fault } from '../http/connection/http1/faults.ts'
 import type { Http1Handlers } from '../http/connection/http1/connections.ts'
 import type { Tunnels } from '../http/forward/tunnel.ts'
 import type { Exchange, ServedConnection } from '../http/http1/service.ts'
-import { expectsOther } from '../request/request-head.ts'
+import { hasUnsupportedExpectation } from '../request/request-head.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import { sendError } from '../http/fields/reply.ts'
 import { isWebSocketHandshake, offeredProtocol } from '../http/fields/websocket-handshake.ts'
@@ -70,7 +70,7 @@ export function createHttp1Handlers(deps: Http1Deps): Http1Handlers {
  */
 export function takesUpgrade(request: ClientRequest, protocols: readonly string[]): boolean {
   const offered = offeredProtocol(request)
-  if (offered === undefined || expectsOther(request)) return false
+  if (offered === undefined || hasUnsupportedExpectation(request)) return false
   return offered === 'websocket' ? isWebSocketHandshake(request) : protocols.includes(offered)
 }
 

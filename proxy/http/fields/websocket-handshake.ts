@@ -24,7 +24,7 @@ export function offeredProtocol({ headers, httpVersion }: ClientRequest): string
 }
 
 /** Whether a handshake asks for a WebSocket version other than 13. */
-export function asksForOtherVersion({ headers }: ClientRequest): boolean {
+export function asksForOtherWebSocketVersion({ headers }: ClientRequest): boolean {
   return (headers['sec-websocket-version'] ?? '13') !== '13'
 }
 
