@@ -116,21 +116,21 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
         this.#recordDecision(verdict)
         if (verdict.states.some(({ reservation }) => reservation) || this.#hidesHeaders)
           this.#forwardedRequest().reserve(verdict.states)
-        if (this.#isAnswered) return this.#cancelTurn(verdict.turn)
+        if (this.isAnswered) return this.#cancelTurn(verdict.turn)
         this.limitHeaders = this.options.limitHeaders(verdict.states)
         if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
         return this.#forward(verdict.states)
       case 'refused':
         this.#recordDecision(verdict)
         if (verdict.refusedBy.ban) recordRefusal(this.options.banning, this.charges, verdict)
-        if (!this.#isAnswered) {
+        if (!this.isAnswered) {
           refuse(this.request, this.response, verdict, this.options)
           this.report.refused(this.status, verdict.refusedBy)
         }
         return this.#dropBody()
       case 'unavailable':
         this.#recordDecision(verdict)
-        if (!this.#isAnswered) {
+        if (!this.isAnswered) {
           refuseUndecided(this.request, this.response)
           this.report.refused(this.status, undefined)
         }
@@ -173,7 +173,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
   }
 
   /** Whether the client disconnected during the decision, or sent an invalid body and was answered. Its request stays counted. */
-  get #isAnswered(): boolean {
+  get isAnswered(): boolean {
     return this.isFinished || this.response.headersSent
   }
 
@@ -203,7 +203,7 @@ class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
       this.guard(() => {
         this.#turn = undefined
         this.report.delayEnded()
-        if (this.#isAnswered) return this.#forwarded?.cancel()
+        if (this.isAnswered) return this.#forwarded?.cancel()
         const later = statesAfter(states, waitedMs)
         this.limitHeaders = this.options.limitHeaders(later)
         this.#forwarded?.waited(later)

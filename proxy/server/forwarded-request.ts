@@ -56,7 +56,8 @@ type ForwardedExchange = {
   readonly onUpgrade: OnUpgrade | undefined
   /** The limit headers of the response: name, value, name, value… */
   readonly limitHeaders: readonly string[]
-  readonly isFinished: boolean
+  /** Whether the client disconnected meanwhile, or sent an invalid body and was answered. */
+  readonly isAnswered: boolean
   guard(step: () => void): void
   reject(rejection: Rejection, reply: ErrorReply, reason: string): void
   finish(status: number): void
@@ -88,7 +89,7 @@ export class ForwardedRequest {
     })
     return read.then((body) => {
       this.delivery = undefined
-      if (this.#isAnswered) {
+      if (this.#exchange.isAnswered) {
         this.dropBody()
         return 'gone'
       }
@@ -108,7 +109,7 @@ export class ForwardedRequest {
   }
 
   #unitsOf(charges: readonly Charge[], body: Buffer | UnreadReserve | 'gone'): RequestedCharges {
-    if (this.#isAnswered || body === 'gone') {
+    if (this.#exchange.isAnswered || body === 'gone') {
       this.dropBody()
       return 'gone'
     }
@@ -172,7 +173,7 @@ export class ForwardedRequest {
     if (wait === undefined) return this.#send(head, upstream, rewritten)
     this.#hold({ maxBytes: requestBuffering, onlyThisTurn: wait === 'turn' }, () => {
       this.delivery = undefined
-      if (this.#isAnswered) this.cancel()
+      if (this.#exchange.isAnswered) this.cancel()
       else this.#send(head, upstream, rewritten)
     })
   }
@@ -226,10 +227,6 @@ export class ForwardedRequest {
   #reject(rejection: Rejection, reply: ErrorReply, reason: string): void {
     this.#settlement?.cancel()
     this.#exchange.reject(rejection, reply, reason)
-  }
-
-  get #isAnswered(): boolean {
-    return this.#exchange.isFinished || this.#exchange.response.headersSent
   }
 
   /** Drops the body and refunds the reservations of a request that is not forwarded. */
