@@ -2,7 +2,7 @@ import { errors } from '../../shared/error-replies.ts'
 import { faultOf, type Fault } from '../http/connection/http1/faults.ts'
 import type { Http1Handlers } from '../http/connection/http1/connections.ts'
 import type { Tunnels } from '../http/forward/tunnel.ts'
-import type { Exchange, ServedConnection } from '../http/http1/service.ts'
+import type { Http1Exchange, ServedConnection } from '../http/http1/service.ts'
 import { hasUnsupportedExpectation } from '../request/request-head.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import { sendError } from '../http/fields/reply.ts'
@@ -79,7 +79,7 @@ function serveHandshake(
   handler: Handler,
   tunnels: Tunnels,
   connection: ServedConnection,
-  { request, response }: Exchange,
+  { request, response }: Http1Exchange,
 ): void {
   response.shouldKeepAlive = false
   const open: OnUpgrade = (head, upstream, upstreamRest) => {
@@ -98,7 +98,11 @@ function serveHandshake(
 }
 
 /** Answers a malformed request and closes the connection, because the bytes after it cannot be trusted. */
-function answerFault(connection: ServedConnection, { reply }: Fault, exchange: Exchange | undefined): void {
+function answerFault(
+  connection: ServedConnection,
+  { reply }: Fault,
+  exchange: Http1Exchange | undefined,
+): void {
   if (!exchange) return connection.rejectInput(reply, [])
   const { response } = exchange
   if (response.destroyed) connection.closeSoon()

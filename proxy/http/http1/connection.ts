@@ -2,10 +2,10 @@ import type { Socket } from 'node:net'
 import { closeSoon } from './close-soon.ts'
 import { Input, type InputOwner } from './input.ts'
 import { Output } from './output.ts'
-import type { RequestHead } from './parser/request-head.ts'
+import type { ParsedHead } from './parser/request-head.ts'
 import { Http1Request } from './request.ts'
 import { Http1Response, writeFields, type ResponseConnection } from './response.ts'
-import type { Exchange, Http1Service, ServedConnection } from './service.ts'
+import type { Http1Exchange, Http1Service, ServedConnection } from './service.ts'
 import { RequestSyntaxError } from './parser/syntax-error.ts'
 
 const connectionKey = Symbol('HTTP/1 connection')
@@ -59,7 +59,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
   }
 
   /** The request in flight, or the one whose rest is being dropped. */
-  get exchange(): Exchange | undefined {
+  get exchange(): Http1Exchange | undefined {
     return this.#request && this.#response && { request: this.#request, response: this.#response }
   }
 
@@ -133,7 +133,7 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     this.#service.onPreface?.(socket, bytes)
   }
 
-  onHead(head: RequestHead): void {
+  onHead(head: ParsedHead): void {
     const service = this.#service
     const request = new Http1Request(this.socket, head, this.#input)
     const response = new Http1Response(request, this, head.persistent && head.framing !== 'unknown')

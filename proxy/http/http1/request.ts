@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { ClientRequest } from '../message/client-request.ts'
-import type { RequestHead } from './parser/request-head.ts'
+import type { ParsedHead } from './parser/request-head.ts'
 
 /** Notified when the body of a request is read, so that its connection can read on. */
 export type BodyReading = {
@@ -15,7 +15,7 @@ export class Http1Request extends ClientRequest {
   readonly hasContent: boolean
   readonly #reading: BodyReading
 
-  constructor(socket: Socket, head: RequestHead, reading: BodyReading) {
+  constructor(socket: Socket, head: ParsedHead, reading: BodyReading) {
     super(socket, head.method, head.url, head.fields)
     this.httpVersion = head.version
     this.hasContent = head.framing !== 'none'

@@ -34,12 +34,13 @@ export type Http1Service = {
   onFault(
     connection: ServedConnection,
     fault: RequestSyntaxError | 'late',
-    exchange: Exchange | undefined,
+    exchange: Http1Exchange | undefined,
   ): void
   /** The client speaks HTTP/2 without TLS. Undefined if HTTP/2 is not served. @param bytes received so far */
   readonly onPreface: ((socket: Socket, bytes: Buffer) => void) | undefined
   /** An exception other than a `RequestSyntaxError`, which is a bug. */
-  onException(error: unknown, exchange: Exchange | undefined): void
+  onException(error: unknown, exchange: Http1Exchange | undefined): void
 }
 
-export type Exchange = { readonly request: Http1Request; readonly response: Http1Response }
+/** A request on a connection, and its response. */
+export type Http1Exchange = { readonly request: Http1Request; readonly response: Http1Response }

@@ -11,7 +11,8 @@ import { RequestSyntaxError } from './syntax-error.ts'
  */
 export type RequestFraming = 'none' | 'length' | 'chunked' | 'unknown'
 
-export type RequestHead = {
+/** The head of a request, as the parser has read it; `RequestHead` of `proxy/request/` is what the rules see. */
+export type ParsedHead = {
   readonly method: string
   /** The target as received. */
   readonly url: string
@@ -117,11 +118,11 @@ export class HeadReader {
    *
    * @throws {RequestSyntaxError} if it frames its body in two ways, or in an invalid one
    */
-  finish(): RequestHead {
+  finish(): ParsedHead {
     const contentBytes = this.#length === undefined ? 0 : contentBytesOf(this.#length)
     const isHttp11 = this.#version === '1.1'
     const options = this.#connection === undefined ? undefined : connectionOptions(this.#connection)
-    const head: RequestHead = {
+    const head: ParsedHead = {
       method: this.#method,
       url: this.#url,
       version: this.#version,

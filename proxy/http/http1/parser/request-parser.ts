@@ -1,13 +1,13 @@
 import { BodyReader, type BodySink } from './body-reader.ts'
 import type { HeadLimits } from './head-size.ts'
 import { checkLines, LineReader } from './line-reader.ts'
-import { beginsLikeRequest, HeadReader, type RequestHead } from './request-head.ts'
+import { beginsLikeRequest, HeadReader, type ParsedHead } from './request-head.ts'
 import { RequestSyntaxError } from './syntax-error.ts'
 
 /** Receives requests as they are read. Called synchronously from `execute`, in the order `onHead`, `onBody`, `onBodyEnd`. */
 export type RequestSink = BodySink & {
   /** Called for each head. If the framing is `none`, the request ends with its head, and no other method is called. */
-  onHead(head: RequestHead): void
+  onHead(head: ParsedHead): void
 }
 
 const endOfHead = Buffer.from('\r\n\r\n')

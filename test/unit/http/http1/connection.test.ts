@@ -6,12 +6,12 @@ import {
   type Http1Handlers,
 } from '../../../../proxy/http/connection/http1/connections.ts'
 import { http1On } from '../../../../proxy/http/http1/connection.ts'
-import type { Exchange, ServedConnection } from '../../../../proxy/http/http1/service.ts'
+import type { Http1Exchange, ServedConnection } from '../../../../proxy/http/http1/service.ts'
 import type { RequestSyntaxError } from '../../../../proxy/http/http1/parser/syntax-error.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 import { passes } from '../../../support/wait/passes.ts'
 
-type Served = Exchange & { readonly connection: ServedConnection }
+type Served = Http1Exchange & { readonly connection: ServedConnection }
 
 /** A client whose requests are answered when the test decides. */
 async function serve(handlers: Partial<Http1Handlers> = {}) {
@@ -50,7 +50,7 @@ async function serve(handlers: Partial<Http1Handlers> = {}) {
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
-function answer({ response }: Exchange): void {
+function answer({ response }: Http1Exchange): void {
   response.writeHead(200, ['content-length', '2'])
   response.end(Buffer.from('ok'))
 }
