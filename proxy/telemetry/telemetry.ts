@@ -12,7 +12,7 @@ export type DecisionOutcome = 'allowed' | 'refused' | 'shadow' | 'routed' | 'loc
  * Why there is no response from the backend: it refused the connection, timed out, closed the connection, or violated the protocol. `busy`:
  * the request was not sent, because all connections were in use, or this machine could not open more.
  */
-export type UpstreamFailure = 'refused' | 'timeout' | 'reset' | 'protocol' | 'busy' | 'other'
+export type FailureMetric = 'refused' | 'timeout' | 'reset' | 'protocol' | 'busy' | 'other'
 
 /** Why a request was answered with 4xx before any rule applied. */
 export type Rejection =
@@ -108,7 +108,7 @@ export type UpstreamTelemetry = {
   upstreamProbed(hasPassed: boolean): void
   /** The response head of the backend has arrived, `durationMs` after forwarding began, including the wait for a connection. */
   upstreamAnswered(durationMs: number): void
-  upstreamFailed(kind: UpstreamFailure): void
+  upstreamFailed(kind: FailureMetric): void
 }
 
 /**

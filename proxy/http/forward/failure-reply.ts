@@ -1,5 +1,5 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
-import type { UpstreamFailure as FailureMetric } from '../../telemetry/telemetry.ts'
+import type { FailureMetric } from '../../telemetry/telemetry.ts'
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
 import { speaksHttp2 } from '../upstream/response/head-lines.ts'
 

@@ -1,11 +1,11 @@
-import type { UpstreamFailure, UpstreamTelemetry } from '../telemetry.ts'
+import type { FailureMetric, UpstreamTelemetry } from '../telemetry.ts'
 import { createDurationHistogram, REQUEST_BOUNDS_MS, type DurationHistogram } from './histogram.ts'
 
 /** The outcome of the last forwarded request; `unknown` before the first. */
 export type UpstreamState = 'available' | 'unavailable' | 'unknown'
 
 export type UpstreamCounters = {
-  readonly failures: Record<UpstreamFailure, number>
+  readonly failures: Record<FailureMetric, number>
   readonly duration: DurationHistogram
   /** Undefined before the first health check. */
   probes: { passed: number; failed: number } | undefined
