@@ -11,24 +11,27 @@ import type { KeySource } from './keys/part-values.ts'
 import type { ReadClaims } from './keys/tokens/token-reader.ts'
 import type { Decision } from './limiter.ts'
 import { choosePlans, recordPlans } from './plans/choose-plans.ts'
-import type { AskedRequest, DecisionTable, RequestedCharges, Verdict } from './verdict.ts'
+import type { DecisionTable, RequestContext, RequestedCharges, Verdict } from './verdict.ts'
 
 /**
  * Decides about a request. This is the only place that defines the order of the steps. Returns a promise only if a token, the body or the
  * store has to be waited for.
  */
-export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdict | Promise<Verdict> {
-  const { request, peer } = asked
+export function decideRequest(context: RequestContext, table: DecisionTable): Verdict | Promise<Verdict> {
+  const { request, peer } = context
   const { addresses, clientLists, entries, tokens } = table
-  const client = (asked.clientAddress = addresses.readClientAddress(peer, request.headers[addresses.header]))
+  const client = (context.clientAddress = addresses.readClientAddress(
+    peer,
+    request.headers[addresses.header],
+  ))
 
-  const head = asked.readHead()
+  const head = context.readHead()
   if ('rejection' in head) return { outcome: 'rejected', ...head }
-  asked.head = head
+  context.head = head
 
   const local = localReply({ method: head.method, headers: request.headers }, head.target)
   if (local === 'options') {
-    if (!asked.isForwardedByAnother) return { outcome: 'answered' }
+    if (!context.isForwardedByAnother) return { outcome: 'answered' }
   } else if (local) return { outcome: 'rejected', ...local }
 
   const denial = clientLists?.findDenial(client, request)
@@ -37,35 +40,35 @@ export function decideRequest(asked: AskedRequest, table: DecisionTable): Verdic
   const ban = entries.findAddressBan(client.prefix)
   if (ban && !clientLists?.allows(client, request)) return { outcome: 'banned', ban }
 
-  asked.matched = matchRules(asked, head, table)
-  asked.applying = clientLists?.applying(asked.matched, client, request) ?? asked.matched
+  context.matched = matchRules(context, head, table)
+  context.applying = clientLists?.applying(context.matched, client, request) ?? context.matched
 
-  const claims = tokens?.read(asked.applying, request)
-  if (claims instanceof Promise) return claims.then((later) => decideWithClaims(asked, head, later, table))
-  return decideWithClaims(asked, head, claims, table)
+  const claims = tokens?.read(context.applying, request)
+  if (claims instanceof Promise) return claims.then((later) => decideWithClaims(context, head, later, table))
+  return decideWithClaims(context, head, claims, table)
 }
 
 /** Continues once the tokens of the request are verified. */
 function decideWithClaims(
-  asked: AskedRequest,
+  context: RequestContext,
   head: RequestHead,
   claims: ReadClaims | undefined,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
-  if (asked.isFinished) return { outcome: 'gone' }
-  const met = policiesWithMetConditions(asked, head, claims, table)
-  const applying = table.hasPlans ? choosePlans(met, claims, asked) : met
+  if (context.isFinished) return { outcome: 'gone' }
+  const met = policiesWithMetConditions(context, head, claims, table)
+  const applying = table.hasPlans ? choosePlans(met, claims, context) : met
   if (!table.hasBodyRules || !applying.some(readsBody))
-    return decideCharges(asked, head, { claims, applying }, table)
-  const body = (table.readsBodies && asked.readBody?.()) || missingBody
+    return decideCharges(context, head, { claims, applying }, table)
+  const body = (table.readsBodies && context.readBody?.()) || missingBody
   if (body instanceof Promise)
-    return body.then((later) => decideWithBody(asked, head, { claims, applying }, later, table))
-  return decideWithBody(asked, head, { claims, applying }, body, table)
+    return body.then((later) => decideWithBody(context, head, { claims, applying }, later, table))
+  return decideWithBody(context, head, { claims, applying }, body, table)
 }
 
 /** Returns the applying policies whose conditions the request meets. */
 function policiesWithMetConditions(
-  { request, clientAddress: client, applying }: AskedRequest,
+  { request, clientAddress: client, applying }: RequestContext,
   { target, host }: RequestHead,
   claims: ReadClaims | undefined,
   { conditions, geo }: DecisionTable,
@@ -79,7 +82,7 @@ function policiesWithMetConditions(
 type ReadHead = Pick<KeySource, 'claims'> & { readonly applying: readonly Policy[] }
 
 function decideWithBody(
-  asked: AskedRequest,
+  context: RequestContext,
   head: RequestHead,
   read: ReadHead,
   sent: SentBody | 'gone',
@@ -89,61 +92,64 @@ function decideWithBody(
   const isNeeded = read.applying.some((policy) => policy.mode === 'enforce' && hasBodyKey(policy))
   if ('unread' in sent && sent.unread === 'memory' && isNeeded) return { outcome: 'busy' }
   const names = bodyNamesOf(read.applying.filter(readsBody))
-  const body = new KeyBody(sent, asked.request, head.target.forwardTarget, names)
-  return decideCharges(asked, head, { ...read, body }, table)
+  const body = new KeyBody(sent, context.request, head.target.forwardTarget, names)
+  return decideCharges(context, head, { ...read, body }, table)
 }
 
 function decideCharges(
-  asked: AskedRequest,
+  context: RequestContext,
   { target, host }: RequestHead,
   { applying, claims, body }: ReadHead & Pick<KeySource, 'body'>,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
-  const { clientAddress: client } = asked
-  const { headers } = asked.request
+  const { clientAddress: client } = context
+  const { headers } = context.request
   const { accountOverrides, addresses, geo, entries, readsBodies, devices } = table
 
   // Named one by one: with rest and spread, a request allocated 0.3 KB more (of 8 KB).
   const source = { client, host, target, geo, headers, addresses, claims, body }
-  const found = chargesOf(applying, source, asked)
+  const found = chargesOf(applying, source, context)
   if (!found) return { outcome: 'rejected', ...ambiguousKey, path: target.path }
-  const charges = devices ? devices.recognize(found, source, asked.request.method) : found
-  asked.charges = charges
+  const charges = devices ? devices.recognize(found, source, context.request.method) : found
+  context.charges = charges
 
   const ban = entries.findKeyBan(charges)
   if (ban) return { outcome: 'banned', ban }
 
   const withAccountOverrides = accountOverrides ? accountOverrides.apply(charges) : charges
-  asked.charges = entries.withOverrides(withAccountOverrides)
-  if (asked.charges.length === 0) return { outcome: 'forward' }
+  context.charges = entries.withOverrides(withAccountOverrides)
+  if (context.charges.length === 0) return { outcome: 'forward' }
 
-  if (!readsBodies || !asked.readUnits || !areRequested(asked.charges)) return askLimiter(asked, table)
-  const units = asked.readUnits(asked.charges)
-  if (units instanceof Promise) return units.then((later) => decideWithUnits(asked, later, table))
-  return decideWithUnits(asked, units, table)
+  if (!readsBodies || !context.readUnits || !areRequested(context.charges)) return askLimiter(context, table)
+  const units = context.readUnits(context.charges)
+  if (units instanceof Promise) return units.then((later) => decideWithUnits(context, later, table))
+  return decideWithUnits(context, units, table)
 }
 
 function decideWithUnits(
-  asked: AskedRequest,
+  context: RequestContext,
   units: RequestedCharges,
   table: DecisionTable,
 ): Verdict | Promise<Verdict> {
   if (typeof units === 'string') return { outcome: units }
-  asked.charges = units
-  return askLimiter(asked, table)
+  context.charges = units
+  return askLimiter(context, table)
 }
 
-function askLimiter(asked: AskedRequest, { limiter, hasPlans }: DecisionTable): Decision | Promise<Decision> {
-  asked.onAsk?.(asked.charges)
-  const decision = limiter.decide(asked.charges)
+function askLimiter(
+  context: RequestContext,
+  { limiter, hasPlans }: DecisionTable,
+): Decision | Promise<Decision> {
+  context.onAsk?.(context.charges)
+  const decision = limiter.decide(context.charges)
   if (!hasPlans) return decision
   return decision instanceof Promise
-    ? decision.then((later) => recordPlans(asked, later))
-    : recordPlans(asked, decision)
+    ? decision.then((later) => recordPlans(context, later))
+    : recordPlans(context, decision)
 }
 
 function matchRules(
-  { request: { headers, hasContent }, isForwardedByAnother = false }: AskedRequest,
+  { request: { headers, hasContent }, isForwardedByAnother = false }: RequestContext,
   { method, target, host }: RequestHead,
   { rules, preflightRules }: DecisionTable,
 ): readonly Policy[] {

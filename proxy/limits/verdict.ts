@@ -45,10 +45,10 @@ export type DecisionTable = {
 }
 
 /**
- * A request to decide about. `decideRequest` stores its findings here as soon as it has them, because the logs need them even if the client
- * disconnects during the decision.
+ * A request to decide about, and the findings about it. `decideRequest` stores each finding here as soon as it has it, because the logs need
+ * it even if the client disconnects during the decision.
  */
-export type AskedRequest = {
+export type RequestContext = {
   readonly request: ClientRequest
   readonly peer: Peer
   /** The client has disconnected, or the request was answered: it must no longer be counted. */

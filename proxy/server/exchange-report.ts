@@ -4,7 +4,7 @@ import { oneStateEach } from '../limits/replies.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limits/limiter.ts'
 import { overRouteOf, type Policy } from '../policy.ts'
-import type { AskedRequest } from '../limits/verdict.ts'
+import type { RequestContext } from '../limits/verdict.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, DeviceOutcome, Rejection, Telemetry } from '../telemetry/telemetry.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
@@ -16,7 +16,7 @@ type ReportOptions = Pick<
 >
 
 /** The facts about the request that are known so far. */
-type ReportedRequest = Pick<AskedRequest, 'request' | 'head' | 'clientAddress'>
+type ReportedRequest = Pick<RequestContext, 'request' | 'head' | 'clientAddress'>
 
 /** Reports one request to metrics, logs and traces. Each method reports an event. */
 export class ExchangeReport {

@@ -13,7 +13,7 @@ import { recordRefusal } from '../limits/clients/banning.ts'
 import type { AppliedBan } from '../limits/clients/client-entries.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { decideRequest } from '../limits/decide.ts'
-import type { AskedRequest, RequestedCharges, Verdict } from '../limits/verdict.ts'
+import type { RequestContext, RequestedCharges, Verdict } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, Decision, PolicyState, Turn } from '../limits/limiter.ts'
 import { hiddenHeaders, type Policy } from '../policy.ts'
@@ -40,7 +40,7 @@ const none: readonly never[] = []
  * A request from its head to its end: decides about it once, and carries out the verdict. This class has all states of a request;
  * `AuthRequest`, `ForwardedRequest` and `ExchangeReport` have the parts that are concepts of their own.
  */
-class Exchange implements PacedExchange, LocalReplySource, AskedRequest {
+class Exchange implements PacedExchange, LocalReplySource, RequestContext {
   readonly options: HandlerOptions
   readonly request: ClientRequest
   readonly response: ClientResponse

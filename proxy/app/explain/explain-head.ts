@@ -1,6 +1,11 @@
 import type { GatewaySettings } from '../../config/settings.ts'
 import type { AskedHead } from '../../admin/client-operations.ts'
-import { explain, explainUnparsed, type Asked, type Explanation } from '../../limits/explain/explain.ts'
+import {
+  explain,
+  explainUnparsed,
+  type RequestToExplain,
+  type Explanation,
+} from '../../limits/explain/explain.ts'
 import { parseRequest } from './parse-request.ts'
 
 /**
@@ -11,7 +16,7 @@ import { parseRequest } from './parse-request.ts'
 export async function explainHead(
   { head, ip, body }: AskedHead,
   settings: GatewaySettings,
-  known: Pick<Asked, 'table' | 'tokens' | 'runTime'>,
+  known: Pick<RequestToExplain, 'table' | 'tokens' | 'runTime'>,
 ): Promise<Explanation | undefined> {
   const peer = known.table.addresses.readPeer(ip)
   if (!peer) return undefined

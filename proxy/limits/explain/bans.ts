@@ -1,7 +1,7 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
 import type { Charge } from '../limiter.ts'
-import type { AskedRequest, DecisionTable } from '../verdict.ts'
+import type { DecisionTable, RequestContext } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
 /** The state of clients in a running gateway, in addition to its settings. */
@@ -31,7 +31,7 @@ type Banned = {
 /** Explains a client's ban, found by its address or, if they are known, by the keys of its request. */
 export function explainBan(
   { policy, leftMs }: AppliedBan,
-  { clientAddress, charges }: AskedRequest,
+  { clientAddress, charges }: RequestContext,
   { entries, refusals }: RunTimeState,
 ): Banned {
   const keys = charges.length === 0 ? [clientAddress.prefix] : charges.map((charge) => charge.partitionKey)

@@ -5,7 +5,7 @@ import type { KeySource } from '../keys/part-values.ts'
 import { reservedUnits, type CalendarWindow, type OverPolicy, type Policy, type Rule } from '../../policy.ts'
 import { keyPartsOf, type KeyPart } from './key-parts.ts'
 import type { RequestHead } from '../../request/request-head.ts'
-import type { AskedRequest } from '../verdict.ts'
+import type { RequestContext } from '../verdict.ts'
 import type { RequestTable } from '../request-table.ts'
 import { whyNot, type WhyNot } from './why-not.ts'
 import { whyUnmet } from './why-unmet.ts'
@@ -41,9 +41,9 @@ export type ExplainedRule = {
   readonly lease?: Policy['lease']
 }
 
-type RuleContext = {
+type ExplainedRequest = {
   readonly table: RequestTable
-  readonly about: AskedRequest
+  readonly context: RequestContext
   readonly head: RequestHead
   readonly keySource: KeySource
   readonly runTime?: RunTimeState | undefined
@@ -52,16 +52,16 @@ type RuleContext = {
 }
 
 /** Explains whether and how a rule counts a request that `decideRequest` has decided. */
-export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
-  const { applying, charges } = context.about
+export function explainRule(rule: Rule, explained: ExplainedRequest): ExplainedRule {
+  const { applying, charges } = explained.context
   const chosen = applying.find(({ name }) => name === rule.policy.name) ?? rule.policy
   // Overrides have the name of their policy, including those that were set at run time.
   const ofRule = charges.filter((charge) => charge.policy.name === rule.policy.name)
   const usual = ofRule.filter(({ isExtra }) => !isExtra)
   const policy = overrideOfAccount(rule, usual) ?? chosen
-  const key = keyPartsOf(policy, context.keySource)
+  const key = keyPartsOf(policy, explained.keySource)
   const described = describePolicy(policy)
-  const reason = whyNotCounted(rule, chosen, { key, charges: ofRule }, context)
+  const reason = whyNotCounted(rule, chosen, { key, charges: ofRule }, explained)
   if (reason)
     return {
       ...described,
@@ -74,11 +74,11 @@ export function explainRule(rule: Rule, context: RuleContext): ExplainedRule {
     }
   return {
     ...described,
-    ...describeCharges(policy, ofRule, context),
+    ...describeCharges(policy, ofRule, explained),
     keys: ofRule.map(({ partitionKey }) => partitionKey),
     // A running gateway knows the client's plan, of which the units are a part.
     units: ofRule.map((charge) =>
-      context.runTime ? (charge.units ?? reservedUnits(charge.policy)) : unitsOf(charge),
+      explained.runTime ? (charge.units ?? reservedUnits(charge.policy)) : unitsOf(charge),
     ),
     key,
   }
@@ -107,9 +107,9 @@ function whyNotCounted(
   rule: Rule,
   chosen: Policy,
   { key, charges }: { readonly key: readonly KeyPart[]; readonly charges: readonly Charge[] },
-  { table, about, head, keySource }: RuleContext,
+  { table, context, head, keySource }: ExplainedRequest,
 ): Pick<WhyNot, 'text' | 'isNear'> | undefined {
-  const { request, clientAddress, matched, applying } = about
+  const { request, clientAddress, matched, applying } = context
   const near = (text: string): Pick<WhyNot, 'text' | 'isNear'> => ({ text, isNear: true })
   if (!matched.includes(rule.policy)) return whyNot(rule, request, head, table.preflightRules !== undefined)
   if (!applying.includes(chosen)) {
@@ -127,9 +127,9 @@ function whyNotCounted(
 function describeCharges(
   policy: Policy,
   charges: readonly Charge[],
-  context: RuleContext,
+  explained: ExplainedRequest,
 ): Pick<ExplainedRule, 'counts' | 'near'> & Partial<ExplainedRule> {
-  const unread = context.unread.get(policy.name)
+  const unread = explained.unread.get(policy.name)
   const usual = charges.filter(({ isExtra }) => !isExtra)
   const override = policy.override === undefined ? undefined : policy.override + 1
   const reasons = [
@@ -137,7 +137,7 @@ function describeCharges(
     ...(unread === undefined ? [] : [unreadText[unread]]),
     ...deviceTexts(usual),
   ]
-  const waitsNowhere = charges.some((charge) => context.runTime?.hasPlace(charge) === false)
+  const waitsNowhere = charges.some((charge) => explained.runTime?.hasPlace(charge) === false)
   const planned = charges.find((charge) => charge.policy.plan)?.policy
   return {
     ...(planned?.plan !== undefined && { requests: planned.quota, plan: planned.plan }),

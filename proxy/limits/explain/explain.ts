@@ -4,7 +4,7 @@ import type { Target } from '../../request/target/target.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
 import type { TokenReader } from '../keys/tokens/token-reader.ts'
 import { decideRequest } from '../decide.ts'
-import type { AskedRequest } from '../verdict.ts'
+import type { RequestContext } from '../verdict.ts'
 import { readsBody } from '../../policy/partition.ts'
 import type { RequestHead } from '../../request/request-head.ts'
 import type { UnreadKey } from '../../telemetry/telemetry.ts'
@@ -49,8 +49,8 @@ export type ExplainedClient = {
   readonly why: string
 }
 
-/** A request to explain, with its context. */
-export type Asked = {
+/** The inputs of `explain`. */
+export type RequestToExplain = {
   readonly table: RequestTable
   readonly tokens: TokenReader | undefined
   readonly peer: Peer
@@ -64,17 +64,17 @@ export type Asked = {
 }
 
 /** Decides about a request in the same way as about requests that are served, and explains why. Counts nothing. */
-export async function explain(asked: Asked): Promise<Explanation> {
+export async function explain(asked: RequestToExplain): Promise<Explanation> {
   const { table, peer, request, tokens, upgrades, body, runTime } = asked
-  const about = createUnservedRequest(request, peer, table.head, upgrades, body)
+  const context = createUnservedRequest(request, peer, table.head, upgrades, body)
   const unread = new Map<string, UnreadKey>()
-  about.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
-  about.readUnits = (charges) =>
+  context.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
+  context.readUnits = (charges) =>
     withRequestedUnits(charges, whyUnread(request) ?? body ?? 'missing', { reserveUnread: () => undefined })
   const entries = runTime?.entries ?? noEntries
   const active = { ...table, entries, tokens, readsBodies: true, limiter: countsNothing }
-  const verdict = await decideRequest(about, active)
-  const read = describeRead(asked, about)
+  const verdict = await decideRequest(context, active)
+  const read = describeRead(asked, context)
   switch (verdict.outcome) {
     case 'rejected': {
       const rejected = { outcome: 'rejected', status: verdict.reply.status, why: verdict.reason } as const
@@ -85,23 +85,23 @@ export async function explain(asked: Asked): Promise<Explanation> {
     case 'answered':
       return { outcome: 'answered', status: 204, why: 'OPTIONS for the server itself', ...read, rules: [] }
     case 'denied':
-      return { outcome: 'denied', status: 403, why: await whyDenied(verdict.by, about), ...read, rules: [] }
+      return { outcome: 'denied', status: 403, why: await whyDenied(verdict.by, context), ...read, rules: [] }
     case 'banned': {
-      const ban = runTime && explainBan(verdict.ban, about, runTime)
+      const ban = runTime && explainBan(verdict.ban, context, runTime)
       // The rules that would count the request without the ban.
-      const otherwise = await decideRequest(about, { ...active, entries: noEntries })
-      const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, about, unread)
+      const otherwise = await decideRequest(context, { ...active, entries: noEntries })
+      const rules = otherwise.outcome === 'rejected' ? [] : await explainRules(asked, context, unread)
       return { outcome: 'banned', ...ban, ...read, rules }
     }
     case 'forward':
-      return { outcome: 'forwarded', ...read, rules: await explainRules(asked, about, unread) }
+      return { outcome: 'forwarded', ...read, rules: await explainRules(asked, context, unread) }
     default:
-      return { outcome: 'limited', ...read, rules: await explainRules(asked, about, unread) }
+      return { outcome: 'limited', ...read, rules: await explainRules(asked, context, unread) }
   }
 }
 
 /** Returns the entry that denies the client. Reads the list file again to find the entry's line. */
-async function whyDenied({ list, location }: Denial, { clientAddress }: AskedRequest): Promise<string> {
+async function whyDenied({ list, location }: Denial, { clientAddress }: RequestContext): Promise<string> {
   if (location === undefined)
     return list === 'crowdsec' ? 'CrowdSec has banned the client' : 'denyList contains the client'
   const address = parseAddress(clientAddress.address)
@@ -120,8 +120,8 @@ export function explainUnparsed({ client, address }: Peer, status: number, why: 
 const nothingRead = { path: null, readings: [], host: null, upstream: null, rules: [] }
 
 function describeRead(
-  asked: Asked,
-  { head, clientAddress }: AskedRequest,
+  asked: RequestToExplain,
+  { head, clientAddress }: RequestContext,
 ): Omit<Explanation, 'outcome' | 'rules'> {
   const client = explainClient(asked, clientAddress)
   if (!head) return { ...nothingRead, client }
@@ -131,11 +131,11 @@ function describeRead(
 }
 
 async function explainRules(
-  { table, request, tokens, body, runTime }: Asked,
-  about: AskedRequest,
+  { table, request, tokens, body, runTime }: RequestToExplain,
+  context: RequestContext,
   unread: ReadonlyMap<string, UnreadKey>,
 ): Promise<readonly ExplainedRule[]> {
-  const { clientAddress: client, head, applying } = about
+  const { clientAddress: client, head, applying } = context
   if (!head) return []
   const claims = await tokens?.read(applying, request)
   const { host, target } = head
@@ -147,12 +147,12 @@ async function explainRules(
     addresses: table.addresses,
     geo: table.geo,
     headers: request.headers,
-    body: body && keyBodyOf(body, about, head),
+    body: body && keyBodyOf(body, context, head),
   }
-  return table.written.map((rule) => explainRule(rule, { table, about, head, keySource, runTime, unread }))
+  return table.written.map((rule) => explainRule(rule, { table, context, head, keySource, runTime, unread }))
 }
 
-function keyBodyOf(body: Buffer, { request, applying }: AskedRequest, { target }: RequestHead): KeyBody {
+function keyBodyOf(body: Buffer, { request, applying }: RequestContext, { target }: RequestHead): KeyBody {
   const names = bodyNamesOf(applying.filter(readsBody))
   return new KeyBody(readPartOf(body), request, target.forwardTarget, names)
 }
@@ -163,7 +163,7 @@ function upstreamOf({ routes }: RequestTable, target: Target, host: string): str
 }
 
 function explainClient(
-  { table: { addresses }, peer, request }: Asked,
+  { table: { addresses }, peer, request }: RequestToExplain,
   client: ClientAddress,
 ): ExplainedClient {
   const { header } = addresses

@@ -3,10 +3,10 @@ import { unknownClient, type Peer } from '../../request/addresses/client-address
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
 import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'
 import type { SentBody } from '../keys/body/body-values.ts'
-import type { AskedRequest, DecisionTable } from '../verdict.ts'
+import type { DecisionTable, RequestContext } from '../verdict.ts'
 
 /**
- * Creates a request that is decided about without being served: one from a log, or one that an operator asks about.
+ * Creates the context of a request that is decided about without being served: one from a log, or one that an operator asks about.
  *
  * @param upgrades whether it is a WebSocket handshake that the gateway accepts
  * @param body undefined if the request has no body, or the body is not known
@@ -17,7 +17,7 @@ export function createUnservedRequest(
   head: HeadOptions,
   upgrades = false,
   body?: Buffer,
-): AskedRequest {
+): RequestContext {
   return {
     request,
     peer,

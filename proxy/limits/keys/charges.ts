@@ -16,7 +16,7 @@ import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
 export function chargesOf(
   policies: readonly Policy[],
   source: KeySource,
-  asked: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
+  context: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
 ): readonly Charge[] | undefined {
   if (policies.length === 0) return noCharges
   const read: ReadPart = (part) => readPart(part, source)
@@ -29,7 +29,7 @@ export function chargesOf(
       continue
     }
     if (source.body && hasBodyKey(policy)) {
-      const counted = chargesByBody(policy, read, source.body, address, asked)
+      const counted = chargesByBody(policy, read, source.body, address, context)
       if (!counted) return undefined
       charges.push(...counted)
       continue

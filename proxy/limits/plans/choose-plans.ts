@@ -14,13 +14,13 @@ type OnPlan = { onPlan?(policy: Policy, plan: string): void }
 export function choosePlans(
   policies: readonly Policy[],
   claims: ReadClaims | undefined,
-  asked: OnPlan,
+  context: OnPlan,
 ): readonly Policy[] {
   if (!policies.some(({ plans }) => plans?.claim !== undefined)) return policies
   return policies.map((policy) => {
     if (policy.plans?.claim === undefined || policy.override !== undefined) return policy
     const plan = planOf(policy, claims)
-    asked.onPlan?.(policy, plan)
+    context.onPlan?.(policy, plan)
     return hasPlan(policy, plan) ? withPlan(policy, plan) : policy
   })
 }
@@ -42,16 +42,16 @@ function quotaOf(policy: Policy, plan: string): number {
 }
 
 /** Records the plans that the store has read: from now on the request's charges have the policies of these plans. */
-export function recordPlans(asked: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
-  if (decision.outcome === 'unavailable' || decision.states.length !== asked.charges.length) return decision
+export function recordPlans(context: OnPlan & { charges: readonly Charge[] }, decision: Decision): Decision {
+  if (decision.outcome === 'unavailable' || decision.states.length !== context.charges.length) return decision
   const { states } = decision
-  const { charges } = asked
-  asked.charges = charges.map((charge, at) => {
+  const { charges } = context
+  context.charges = charges.map((charge, at) => {
     const state = states[at]
     if (!state || !readsStoredPlan(charge.policy)) return charge
     const { plan } = state.policy
     if (charges[at - 1]?.policy !== charge.policy)
-      asked.onPlan?.(charge.policy, plan ?? (state.isPlanUnknown ? 'unknown' : 'none'))
+      context.onPlan?.(charge.policy, plan ?? (state.isPlanUnknown ? 'unknown' : 'none'))
     return plan === undefined ? charge : { ...charge, policy: state.policy }
   })
   return decision

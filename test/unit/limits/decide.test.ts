@@ -3,7 +3,7 @@ import type { ClientRequest } from '../../../proxy/http/message/client-request.t
 import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
 import type { ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { decideRequest } from '../../../proxy/limits/decide.ts'
-import type { AskedRequest, DecisionTable } from '../../../proxy/limits/verdict.ts'
+import type { RequestContext, DecisionTable } from '../../../proxy/limits/verdict.ts'
 import { createUnservedRequest } from '../../../proxy/limits/explain/unserved-request.ts'
 import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
 import { compileTable } from '../../../proxy/limits/request-table.ts'
@@ -33,7 +33,7 @@ type Case = {
   readonly ip?: string
   readonly entries?: readonly ClientEntry[]
   readonly table?: Partial<DecisionTable>
-  readonly asked?: Partial<AskedRequest>
+  readonly context?: Partial<RequestContext>
 }
 
 /** Decides with a limiter that records its arguments. */
@@ -44,7 +44,7 @@ function decide({
   ip = '192.0.2.1',
   entries = [],
   table,
-  asked,
+  context: facts,
 }: Case) {
   const charged: (readonly Charge[])[] = []
   const known = new ClientEntries(() => 0)
@@ -66,9 +66,9 @@ function decide({
       return allowed
     },
   }
-  const about = { ...createUnservedRequest(request, peer, compiled.head), ...asked }
+  const context = { ...createUnservedRequest(request, peer, compiled.head), ...facts }
   const active = { ...compiled, entries: known, tokens: undefined, readsBodies: false, limiter, ...table }
-  return { verdict: decideRequest(about, active), charged, about }
+  return { verdict: decideRequest(context, active), charged, context }
 }
 
 test('a query of ASCII beside a charset of which ASCII is a part counts for its client', () => {
@@ -109,12 +109,12 @@ test.each<[string, Case, object]>([
   ],
   [
     'a request whose client has gone is not counted',
-    { target: '/login', asked: { isFinished: true } },
+    { target: '/login', context: { isFinished: true } },
     { outcome: 'gone' },
   ],
   [
     'a request whose body does not fit into memory is not counted',
-    { method: 'POST', target: '/tokens', table: { readsBodies: true }, asked: { readUnits: () => 'busy' } },
+    { method: 'POST', target: '/tokens', table: { readsBodies: true }, context: { readUnits: () => 'busy' } },
     { outcome: 'busy' },
   ],
 ])('%s, at once, and the limiter is not asked', (_, given, verdict) => {
@@ -124,10 +124,10 @@ test.each<[string, Case, object]>([
 })
 
 test('the decision of the limiter is the verdict itself', () => {
-  const { verdict, charged, about } = decide({ target: '/login' })
+  const { verdict, charged, context } = decide({ target: '/login' })
   expect(verdict).toBe(allowed)
   expect(charged).toEqual([[{ policy: settings.rules[0]?.policy, partitionKey: '192.0.2.1' }]])
-  expect(about.charges).toBe(charged[0])
+  expect(context.charges).toBe(charged[0])
 })
 
 test('the limiter is asked with the limit that was set for a client at run time', () => {
@@ -139,8 +139,11 @@ test('the limiter is asked with the limit that was set for a client at run time'
 
 test('a client that disconnects while its token is verified is not counted', async () => {
   const { promise, resolve } = Promise.withResolvers<undefined>()
-  const { verdict, charged, about } = decide({ target: '/login', table: { tokens: { read: () => promise } } })
-  Object.assign(about, { isFinished: true })
+  const { verdict, charged, context } = decide({
+    target: '/login',
+    table: { tokens: { read: () => promise } },
+  })
+  Object.assign(context, { isFinished: true })
   resolve(undefined)
   expect(verdict).toBeInstanceOf(Promise)
   expect(await verdict).toEqual({ outcome: 'gone' })
@@ -149,14 +152,14 @@ test('a client that disconnects while its token is verified is not counted', asy
 
 test('the limiter is asked once the body has arrived, with the units that the body states', async () => {
   const { promise, resolve } = Promise.withResolvers<readonly Charge[]>()
-  const { verdict, charged, about } = decide({
+  const { verdict, charged, context } = decide({
     method: 'POST',
     target: '/tokens',
     table: { readsBodies: true },
-    asked: { readUnits: () => promise },
+    context: { readUnits: () => promise },
   })
   expect(charged).toEqual([])
-  resolve(about.charges.map((charge) => ({ ...charge, units: 7 })))
+  resolve(context.charges.map((charge) => ({ ...charge, units: 7 })))
   expect(await verdict).toBe(allowed)
   expect(charged).toMatchObject([[{ policy: { name: 'tokens' }, units: 7 }]])
 })

@@ -8,7 +8,7 @@ import type { Charge, Decision } from '../../../limits/limiter.ts'
 import { compileTable, type RequestTable } from '../../../limits/request-table.ts'
 import { compileRules } from '../../../limits/rules/rule-table.ts'
 import { createMemoryLimiter } from '../../../limits/store/memory/limiter.ts'
-import type { AskedRequest, DecisionTable, Verdict } from '../../../limits/verdict.ts'
+import type { DecisionTable, RequestContext, Verdict } from '../../../limits/verdict.ts'
 import { requestedUnits, type Policy, type Rule } from '../../../policy.ts'
 import type { Geo } from '../../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../../request/addresses/lists/address-lists.ts'
@@ -121,10 +121,10 @@ class LogReplay {
     this.#clockMs = nowMs
   }
 
-  #act(logged: LoggedRequest, asked: AskedRequest): Outcome {
+  #act(logged: LoggedRequest, context: RequestContext): Outcome {
     const counter = this.#counter
-    const verdict = decideAtOnce(asked, { ...this.#current, limiter: this.#countingFor(asked) })
-    if (this.#isListed(asked)) return counter.exclude()
+    const verdict = decideAtOnce(context, { ...this.#current, limiter: this.#countingFor(context) })
+    if (this.#isListed(context)) return counter.exclude()
     if (verdict.outcome === 'rejected' && verdict.rejection !== 'ambiguous-key')
       return counter.reject(verdict.reason)
     switch (verdict.outcome) {
@@ -134,43 +134,43 @@ class LogReplay {
         return 'passed'
       case 'banned':
         // A ban of the address takes effect before the rules are matched, so match them here.
-        if (asked.charges.length === 0)
-          decideAtOnce(asked, { ...this.#current, entries: noEntries, limiter: countsNothing })
-        else this.#recordUnknowns(logged, asked)
-        if (this.#hasExcludedKey(asked)) return counter.exclude()
-        return counter.countBanned(this.#unitsOf(asked.charges), this.#clockMs)
+        if (context.charges.length === 0)
+          decideAtOnce(context, { ...this.#current, entries: noEntries, limiter: countsNothing })
+        else this.#recordUnknowns(logged, context)
+        if (this.#hasExcludedKey(context)) return counter.exclude()
+        return counter.countBanned(this.#unitsOf(context.charges), this.#clockMs)
       case 'rejected':
-        this.#recordUnknowns(logged, asked)
+        this.#recordUnknowns(logged, context)
         return counter.reject(verdict.reason)
       case 'allowed':
       case 'refused':
       case 'unavailable':
-        this.#recordUnknowns(logged, asked)
-        if (this.#hasExcludedKey(asked)) return counter.exclude()
-        return this.#record(logged, this.#unitsOf(asked.charges), verdict)
+        this.#recordUnknowns(logged, context)
+        if (this.#hasExcludedKey(context)) return counter.exclude()
+        return this.#record(logged, this.#unitsOf(context.charges), verdict)
       case 'forward':
       case 'busy':
       case 'gone':
-        this.#recordUnknowns(logged, asked)
+        this.#recordUnknowns(logged, context)
         return 'passed'
     }
   }
 
   /** Returns a limiter that counts requests, except those of excluded clients. */
-  #countingFor(asked: AskedRequest): DecisionTable['limiter'] {
+  #countingFor(context: RequestContext): DecisionTable['limiter'] {
     return {
       decide: (charges) => {
-        const isLeftOut = this.#isListed(asked) || this.#hasExcludedKey(asked)
+        const isLeftOut = this.#isListed(context) || this.#hasExcludedKey(context)
         return (isLeftOut ? countsNothing : this.#limiter).decide(this.#unitsOf(charges))
       },
     }
   }
 
-  #isListed({ clientAddress, request }: AskedRequest): boolean {
+  #isListed({ clientAddress, request }: RequestContext): boolean {
     return this.#excluded.lists.allows(clientAddress, request)
   }
 
-  #hasExcludedKey({ charges }: AskedRequest): boolean {
+  #hasExcludedKey({ charges }: RequestContext): boolean {
     return charges.some(({ partitionKey }) => this.#excluded.keys.has(partitionKey))
   }
 
@@ -179,7 +179,7 @@ class LogReplay {
     return this.#haveRequestedUnits ? charges.map(withKnownUnits) : charges
   }
 
-  #recordUnknowns(logged: LoggedRequest, { request, head, applying }: AskedRequest): void {
+  #recordUnknowns(logged: LoggedRequest, { request, head, applying }: RequestContext): void {
     // Rules that are limited to some hosts might have matched.
     if (head && request.httpVersion === '1.0' && this.#haveHosts) {
       const matched = this.#withoutHosts.match(head.target, logged.method, {}, head.host)
@@ -217,8 +217,8 @@ const settlesSilently = {
 }
 
 /** Decides without waiting, because a replay has neither tokens nor bodies nor Redis. */
-function decideAtOnce(asked: AskedRequest, table: DecisionTable): Verdict {
-  const verdict = decideRequest(asked, table)
+function decideAtOnce(context: RequestContext, table: DecisionTable): Verdict {
+  const verdict = decideRequest(context, table)
   if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')
   return verdict
 }
