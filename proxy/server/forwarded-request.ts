@@ -140,7 +140,7 @@ export class ForwardedRequest {
       hidden: charges.flatMap(({ policy }) => hiddenHeaders(policy)),
       requestBytes: () => this.delivery?.sentBytes ?? 0,
       onUnread: (policy: Policy, reason: UnreadCost) => {
-        telemetry.costUnreadable(policy, reason)
+        telemetry.costUnread(policy, reason)
         onCostUnread(policy, reason, report.requestId)
       },
     }

@@ -144,7 +144,7 @@ export type Telemetry = UpstreamTelemetry & {
   /** The request was counted, and has used more than 80 % of the client's quota. Called in addition to `decided`. */
   nearLimit(policy: Policy): void
   /** A response did not state the cost of its request, although the policy reads it: the reserved units, or an estimate, count. */
-  costUnreadable(policy: Policy, reason: UnreadCost): void
+  costUnread(policy: Policy, reason: UnreadCost): void
   /** A request did not state how much to reserve, although the policy reads it from the body. */
   reserveUnread(policy: Policy, reason: UnreadReserve): void
   /** Called once for each policy with `device` that has decided about a request. */

@@ -22,7 +22,7 @@ export type PolicyCounters = {
   /** Bans, for policies with `ban`. */
   readonly bans: Map<string, number>
   /** Responses without a readable cost, for policies that read the cost of requests. */
-  readonly unreadableCosts: Map<string, Record<UnreadCost, number>>
+  readonly unreadCosts: Map<string, Record<UnreadCost, number>>
   /** Requests that do not state how much to reserve, for policies that read this from the request. */
   readonly unreadReserves: Map<string, Record<UnreadReserve, number>>
   /** Outcomes for policies with `device`. */
@@ -43,7 +43,7 @@ const uncounted = {
   nearLimits: () => 0,
   delays: () => createDurationHistogram(DELAY_BOUNDS_MS),
   bans: () => 0,
-  unreadableCosts: () => ({ missing: 0, type: 0, encoding: 0, json: 0, cut: 0, status: 0 }),
+  unreadCosts: () => ({ missing: 0, type: 0, encoding: 0, json: 0, cut: 0, status: 0 }),
   unreadReserves: () => ({
     missing: 0,
     type: 0,
@@ -76,7 +76,7 @@ export function createPolicyCounters(): PolicyCounters {
     nearLimits: new Map(),
     delays: new Map(),
     bans: new Map(),
-    unreadableCosts: new Map(),
+    unreadCosts: new Map(),
     unreadReserves: new Map(),
     devices: new Map(),
     unreadKeys: new Map(),
@@ -96,7 +96,7 @@ export function* addPolicies(counters: PolicyCounters, policies: readonly Policy
     add(counters.nearLimits, uncounted.nearLimits)
     if (maxDelayMs(policy) > 0) add(counters.delays, uncounted.delays)
     if (policy.ban) add(counters.bans, uncounted.bans)
-    if (policy.cost?.settle) add(counters.unreadableCosts, uncounted.unreadableCosts)
+    if (policy.cost?.settle) add(counters.unreadCosts, uncounted.unreadCosts)
     if (requestedUnits(policy)) add(counters.unreadReserves, uncounted.unreadReserves)
     if (policy.device) add(counters.devices, uncounted.devices)
     if (hasBodyKey(policy)) add(counters.unreadKeys, uncounted.unreadKeys)
@@ -130,7 +130,7 @@ type PolicyTelemetry = Pick<
   | 'decided'
   | 'delayed'
   | 'nearLimit'
-  | 'costUnreadable'
+  | 'costUnread'
   | 'reserveUnread'
   | 'deviceRead'
   | 'deviceIssued'
@@ -142,7 +142,7 @@ type PolicyTelemetry = Pick<
 
 /** Creates the telemetry for events of policies, which change these counters. */
 export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry {
-  const { decisions, nearLimits, delays, bans, unreadableCosts, unreadReserves } = counters
+  const { decisions, nearLimits, delays, bans, unreadCosts, unreadReserves } = counters
   const { devices, unreadKeys, plans, leases } = counters
   const devicesOf = (name: string) => devices.get(name) ?? begin(devices, name, uncounted.devices)
   return {
@@ -157,8 +157,8 @@ export function createPolicyTelemetry(counters: PolicyCounters): PolicyTelemetry
     nearLimit({ name }) {
       nearLimits.set(name, (nearLimits.get(name) ?? 0) + 1)
     },
-    costUnreadable({ name }, reason) {
-      const counts = unreadableCosts.get(name) ?? begin(unreadableCosts, name, uncounted.unreadableCosts)
+    costUnread({ name }, reason) {
+      const counts = unreadCosts.get(name) ?? begin(unreadCosts, name, uncounted.unreadCosts)
       counts[reason]++
     },
     reserveUnread({ name }, reason) {

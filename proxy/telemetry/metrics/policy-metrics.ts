@@ -26,7 +26,7 @@ export function describePolicies(policies: PolicyCounters): Metric[] {
     counter(
       'sluice_unreadable_costs_total',
       'Responses that did not state the cost of their request (cost.settle), by policy and reason',
-      byPolicy('reason', policies.unreadableCosts),
+      byPolicy('reason', policies.unreadCosts),
     ),
     counter(
       'sluice_unread_reserves_total',

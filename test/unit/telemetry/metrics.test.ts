@@ -263,7 +263,7 @@ describe('the exposition', () => {
       telemetry.delayed(last, 5)
       telemetry.clientBanned(last)
       telemetry.keyUnread(last, 'missing')
-      telemetry.costUnreadable(last, 'missing')
+      telemetry.costUnread(last, 'missing')
       telemetry.reserveUnread(last, 'missing')
       telemetry.deviceIssued(last)
       telemetry.leaseChanged(last, 'taken', 3)
