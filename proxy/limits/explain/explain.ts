@@ -66,7 +66,7 @@ export type RequestToExplain = {
 /** Decides about a request in the same way as about requests that are served, and explains why. Counts nothing. */
 export async function explain(asked: RequestToExplain): Promise<Explanation> {
   const { table, peer, request, tokens, upgrades, body, runTime } = asked
-  const context = createUnservedRequest(request, peer, table.head, upgrades, body)
+  const context = createUnservedRequest(request, peer, table.head, { upgrades, body })
   const unread = new Map<string, UnreadKey>()
   context.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
   context.readUnits = (charges) =>

@@ -5,18 +5,19 @@ import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'
 import type { SentBody } from '../keys/body/body-values.ts'
 import type { DecisionTable, RequestContext } from '../verdict.ts'
 
-/**
- * Creates the context of a request that is decided about without being served: one from a log, or one that an operator asks about.
- *
- * @param upgrades whether it is a WebSocket handshake that the gateway accepts
- * @param body undefined if the request has no body, or the body is not known
- */
+type UnservedOptions = {
+  /** Whether the request is a WebSocket handshake that the gateway accepts. */
+  readonly upgrades: boolean
+  /** The body; undefined if the request has no body, or it is unknown. */
+  readonly body: Buffer | undefined
+}
+
+/** Creates the context of a request that is decided about without being served: one from a log, or one that an operator asks about. */
 export function createUnservedRequest(
   request: ClientRequest,
   peer: Peer,
   head: HeadOptions,
-  upgrades = false,
-  body?: Buffer,
+  { upgrades = false, body }: Partial<UnservedOptions> = {},
 ): RequestContext {
   return {
     request,
