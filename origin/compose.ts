@@ -38,7 +38,7 @@ const serverOptions: ServerOptions = {
 }
 
 /** Time for requests in flight to finish. Container engines kill after 10 s. */
-const graceMs = 5_000
+const GRACE_MS = 5_000
 
 /** @throws SettingsError if the database of keys cannot be used */
 export function composeOrigin(settings: OriginSettings, log: Log): Origin {
@@ -100,7 +100,7 @@ function drain(server: Server, connections: ReadonlySet<Socket>): Promise<void> 
     server.prependListener('request', (_, response: ServerResponse) => {
       response.shouldKeepAlive = false
     })
-    const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+    const cutOff = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     // Also closes idle connections. Before Node 26, a connection that has not sent a request yet does not count as idle.
     server.close(() => {
       clearTimeout(cutOff)

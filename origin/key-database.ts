@@ -35,7 +35,7 @@ const migrations: readonly string[] = [
 export type KeyDatabase = DatabaseSync
 
 /** How long a writer waits for another process that is writing. */
-const busyTimeoutMs = 5_000
+const BUSY_TIMEOUT_MS = 5_000
 /** SQLITE_BUSY (https://www.sqlite.org/rescode.html). */
 const sqliteBusy = 5
 
@@ -55,7 +55,7 @@ export function openKeyDatabase(path: string): KeyDatabase {
     database = new DatabaseSync(file)
     // With FULL, a key that was shown survives a power cut.
     database.exec(
-      `PRAGMA busy_timeout = ${busyTimeoutMs}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON`,
+      `PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON`,
     )
     useWriteAheadLog(database)
     migrate(database, path)
@@ -96,7 +96,7 @@ export function inTransaction<Result>(database: KeyDatabase, work: () => Result)
 function useWriteAheadLog(database: KeyDatabase): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   const pauseMs = 10
-  for (let triesLeft = busyTimeoutMs / pauseMs; ; triesLeft--) {
+  for (let triesLeft = BUSY_TIMEOUT_MS / pauseMs; ; triesLeft--) {
     try {
       database.exec('PRAGMA journal_mode = WAL')
       return

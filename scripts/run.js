@@ -9,13 +9,13 @@
 import module from 'node:module'
 import { fileURLToPath } from 'node:url'
 
-const oldestMajor = 24
+const MIN_NODE_MAJOR = 24
 
 const [, , entry, ...rest] = process.argv
 const version = process.versions.node
-if (Number.parseInt(version, 10) < oldestMajor) {
+if (Number.parseInt(version, 10) < MIN_NODE_MAJOR) {
   fail(
-    `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}): "npm ci" brings one, ` +
+    `Node.js ${MIN_NODE_MAJOR} or later is needed, and this is ${version} (${process.execPath}): "npm ci" brings one, ` +
       'unless it leaves out development dependencies or install scripts',
   )
 } else {

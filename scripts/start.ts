@@ -31,7 +31,7 @@ type Address = { readonly host: string | undefined; readonly port: number }
  * How long this process stays after its children have exited. A terminal signals the whole process group, including npm, which forwards the
  * signal. If the forwarded signal arrived while this process exits, it would kill the process, as if the shutdown had failed.
  */
-const lateSignalMs = 250
+const LATE_SIGNAL_MS = 250
 /** Stands for the port of an origin whose port is not chosen yet. The gateway never uses it. */
 const PORT_TO_COME = 1
 
@@ -183,7 +183,7 @@ function start(script: string, env: NodeJS.ProcessEnv, channel: 'ipc' | 'none' =
     status ||= code ?? killed
     process.exitCode = status
     stop('SIGTERM')
-    if (running.size === 0) setTimeout(() => undefined, lateSignalMs)
+    if (running.size === 0) setTimeout(() => undefined, LATE_SIGNAL_MS)
   })
   return child
 }

@@ -1,5 +1,5 @@
-const linesPerSpan = 100
-const spanMs = 1_000
+const LINES_PER_SPAN = 100
+const SPAN_MS = 1_000
 
 /**
  * Bounds log lines that clients can cause and that each name a different client, so that a flood of them costs little and does not hide
@@ -13,14 +13,14 @@ export function boundLines(logLeftOut: (leftOut: number) => void): () => boolean
   let lines = 0
   const endSpan = (): void => {
     span = undefined
-    const leftOut = lines - linesPerSpan
+    const leftOut = lines - LINES_PER_SPAN
     lines = 0
     if (leftOut > 0) logLeftOut(leftOut)
   }
   return () => {
     // The timer must not keep the process alive.
-    span ??= setTimeout(endSpan, spanMs).unref()
+    span ??= setTimeout(endSpan, SPAN_MS).unref()
     lines += 1
-    return lines <= linesPerSpan
+    return lines <= LINES_PER_SPAN
   }
 }

@@ -18,7 +18,7 @@ type Visit = {
 }
 
 /** Longer than the usual interval between two scrapes, so that Prometheus keeps its connection. */
-const operatorKeepAliveMs = 75_000
+const OPERATOR_KEEP_ALIVE_MS = 75_000
 
 /**
  * Maximum number of requests of a connection that have not been answered. The usual clients wait for each response. Node reads on without a
@@ -99,11 +99,11 @@ export function serveOperator(
     visit.operator = true
     visit.serving++
   }
-  response.setHeader('Keep-Alive', `timeout=${operatorKeepAliveMs / 1000}`)
+  response.setHeader('Keep-Alive', `timeout=${OPERATOR_KEEP_ALIVE_MS / 1000}`)
   response.once('close', () => {
     if (proven) visit.serving--
     visit.idleSinceMs = now()
     // Node has just set the timeout for all other clients.
-    socket.setTimeout(operatorKeepAliveMs)
+    socket.setTimeout(OPERATOR_KEEP_ALIVE_MS)
   })
 }

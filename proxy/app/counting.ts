@@ -45,7 +45,7 @@ export type Counting = Running & {
 }
 
 /** How long the start waits for Redis, so that the first requests are counted there. After that, the gateway serves without Redis. */
-const connectAtStartMs = 1_000
+const CONNECT_AT_START_MS = 1_000
 
 export const now: () => number = performance.now.bind(performance)
 
@@ -102,7 +102,7 @@ export async function composeCounting(
       clientTable.usePolicies(rules.map(({ policy }) => policy))
     },
     async ready() {
-      await redis?.connected(connectAtStartMs)
+      await redis?.connected(CONNECT_AT_START_MS)
       await clientTable.ready()
     },
     close() {

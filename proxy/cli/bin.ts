@@ -5,13 +5,13 @@
  */
 
 /** The oldest major version in `engines` of package.json, which npm only warns about. */
-const oldestMajor = 24
+const MIN_NODE_MAJOR = 24
 
 const version = process.versions.node
-if (Number.parseInt(version, 10) < oldestMajor) {
+if (Number.parseInt(version, 10) < MIN_NODE_MAJOR) {
   process.stderr.write(
-    `Node.js ${oldestMajor} or later is needed, and this is ${version} (${process.execPath}). In a project, ` +
-      `"npm install node@${oldestMajor}" next to sluice brings one for npx; after "npm install --global", put a newer node first on PATH\n`,
+    `Node.js ${MIN_NODE_MAJOR} or later is needed, and this is ${version} (${process.execPath}). In a project, ` +
+      `"npm install node@${MIN_NODE_MAJOR}" next to sluice brings one for npx; after "npm install --global", put a newer node first on PATH\n`,
   )
   process.exitCode = 1
 } else {

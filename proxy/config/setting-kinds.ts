@@ -181,8 +181,8 @@ function listFromText(text: string): string[] {
     .filter((entry) => entry !== '')
 }
 
-const maxWorkers = 1024
-const needsWorkers = `auto or a whole number from 1 to ${maxWorkers}`
+const MAX_WORKERS = 1024
+const needsWorkers = `auto or a whole number from 1 to ${MAX_WORKERS}`
 const workersError = { error: needsUnquoted(needsWorkers, numberFromText) }
 
 /** Number of processes; `auto` is the number of CPU cores available. */
@@ -191,7 +191,7 @@ export const workers: Kind<number> = {
   schema: z
     .union([
       z.literal('auto', workersError),
-      z.int(workersError).min(1, workersError).max(maxWorkers, workersError),
+      z.int(workersError).min(1, workersError).max(MAX_WORKERS, workersError),
     ])
     .transform((workers) => (workers === 'auto' ? availableParallelism() : workers)),
   fromText: numberFromText,

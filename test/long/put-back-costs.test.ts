@@ -87,8 +87,8 @@ const defects: readonly Defect[] = [
       },
       {
         file: 'proxy/request/values/decoded-values.ts',
-        from: 'const maxSpellings = 8\n',
-        to: 'const maxSpellings = 1_000_000\n',
+        from: 'const MAX_SPELLINGS = 8\n',
+        to: 'const MAX_SPELLINGS = 1_000_000\n',
       },
     ],
     rows: ['request-values.ts', 'cookies that a rule counts by'],

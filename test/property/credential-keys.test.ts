@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { findTokens } from '../../proxy/http/fields/json-web-tokens.ts'
 import { credentialKeys, tokenKeys } from '../../proxy/limits/keys/credentials/credential-keys.ts'
-import { maxReadings } from '../../proxy/limits/keys/partition-key.ts'
+import { MAX_READINGS } from '../../proxy/limits/keys/partition-key.ts'
 import { known, spell, unicodeBlanks } from '../backends/credentials/spellings.ts'
 import { leastTimeSync, threadCpuUs } from '../support/load/least-time.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
@@ -63,7 +63,7 @@ describe('credentials', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 8 }), (each, words) => {
         const value = `Bearer ${`${lookAlikes(each)}.x.`.repeat(words)}`
-        expect(credentialKeys(value).length > maxReadings).toBe(each * words > 8)
+        expect(credentialKeys(value).length > MAX_READINGS).toBe(each * words > 8)
       }),
     )
   })
@@ -77,7 +77,7 @@ describe('credentials', () => {
           const client = usual.find(({ reads }) => reads.has(read(value) ?? ''))
           if (!client) return
           const keys = credentialKeys(value)
-          if (keys.length <= maxReadings) expect(keys, value).toContain(client.key)
+          if (keys.length <= MAX_READINGS) expect(keys, value).toContain(client.key)
         }),
         { numRuns: runs(2000) },
       )
@@ -180,7 +180,7 @@ describe('credentials', () => {
       fc.property(others, others, separator, (before, after, between) => {
         const value = [...before, token, ...after].join(between)
         for (const keys of [credentialKeys(`Bearer ${value}`), tokenKeys(value)])
-          if (keys.length <= maxReadings) expect(keys).toSatisfy(hasToken)
+          if (keys.length <= MAX_READINGS) expect(keys).toSatisfy(hasToken)
       }),
       { numRuns: runs(300) },
     )
@@ -194,7 +194,7 @@ describe('credentials', () => {
       fc.property(fc.constantFrom('', 'Bearer ', 'xxxxxxxxxxxbearer'), before, (scheme, prefix) => {
         const value = `${scheme}${prefix}${token}`
         const keys = credentialKeys(value)
-        if (keys.length > maxReadings) return
+        if (keys.length > MAX_READINGS) return
         expect(keys, value).toContain(key)
         expect(
           findTokens(value).map(({ signed }) => signed),
@@ -294,9 +294,9 @@ describe('credentials', () => {
   test('of more than 4 KB are rejected unless they are one or two words', () => {
     const long = 'a'.repeat(5000)
     expect(credentialKeys(`Negotiate ${long}`)).toEqual([`Bearer ${long}`])
-    expect(credentialKeys(`Digest ${'a=b, '.repeat(800)}`).length).toBeLessThanOrEqual(maxReadings)
+    expect(credentialKeys(`Digest ${'a=b, '.repeat(800)}`).length).toBeLessThanOrEqual(MAX_READINGS)
     for (const value of [`Digest ${'a=b, '.repeat(1000)}`, `Bearer  ${long}`, `Bearer ${long} x`])
-      expect(credentialKeys(value).length).toBeGreaterThan(maxReadings)
+      expect(credentialKeys(value).length).toBeGreaterThan(MAX_READINGS)
   })
 
   test('are read in a time that grows with their length', () => {

@@ -3,7 +3,7 @@ import { partsOf } from '../../limits/clients/client-entry.ts'
 import { headerValues, comparableValues } from '../../limits/keys/part-values.ts'
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
 import { namedBodyValues } from '../../limits/keys/named-body-values.ts'
-import { isHashedKey, keyOfAll, maxReadings, partitionKeysOf } from '../../limits/keys/partition-key.ts'
+import { isHashedKey, keyOfAll, MAX_READINGS, partitionKeysOf } from '../../limits/keys/partition-key.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
 import {
@@ -164,7 +164,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
     if (read === errors.clientIsNetwork && entries.length === 1) continue
     if ('body' in read) return read
     const readings = read.filter((reading) => reading !== '')
-    const isReadable = readings.length > 0 && readings.length <= maxReadings
+    const isReadable = readings.length > 0 && readings.length <= MAX_READINGS
     if (!isReadable || values.has(part)) return errors.clientUnreadable
     values.set(part, readings)
   }

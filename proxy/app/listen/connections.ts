@@ -12,7 +12,7 @@ import { scheduleMinorGcs } from '../memory/minor-gc.ts'
 import type { ClientServer } from './server.ts'
 
 /** Approximate memory of one open connection. */
-const bytesAConnection = 16 * 1024
+const BYTES_PER_CONNECTION = 16 * 1024
 
 /** The bounds on client connections and their memory. */
 export type ClientConnections = {
@@ -48,7 +48,7 @@ export function composeConnections(
   const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
   telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
   const stopReturningMemory = trimHeapAfterBursts(
-    () => connectionLimit.size * bytesAConnection + slowClients.readUnread().size,
+    () => connectionLimit.size * BYTES_PER_CONNECTION + slowClients.readUnread().size,
     returnMemory,
   )
   const stopMinorGcs = scheduleMinorGcs(() => connectionLimit.accepted, collectYoungGarbage)

@@ -4,7 +4,7 @@ import type { Fault } from '../../http/connection/http1/faults.ts'
 import { paceLines } from '../../telemetry/paced-lines.ts'
 
 /** Milliseconds between lines with the same reason. */
-const paceMs = 60_000
+const PACE_MS = 60_000
 
 /**
  * Logs client input that could not be parsed as a request, with the reason, which names the setting if one bounds the input. There are few
@@ -18,7 +18,7 @@ export function createFaultLog(
   const pacerOf = ({ reply: { status }, reason }: Fault): ((peer: string | undefined) => void) => {
     const known = pacers.get(reason)
     if (known) return known
-    const made = paceLines<string | undefined>(paceMs, (requests, peer) =>
+    const made = paceLines<string | undefined>(PACE_MS, (requests, peer) =>
       log.info(
         { requests, status, reason, peer: logAddresses ? peer : undefined },
         'requests rejected: they could not be read',

@@ -1,9 +1,9 @@
 /** How often the memory held by clients is checked. */
-const sweepMs = 2_000
+const SWEEP_MS = 2_000
 /** A burst is over when clients have released at least this many bytes and hold at most half of the peak. */
-const burstBytes = 16 * 1024 * 1024
+const BURST_BYTES = 16 * 1024 * 1024
 /** Minimum time between two collections, so that repeated bursts do not keep the process collecting. */
-const minPauseMs = 30_000
+const MIN_PAUSE_MS = 30_000
 
 /**
  * Returns memory to the system after many clients have disconnected.
@@ -24,15 +24,15 @@ export function trimHeapAfterBursts(heldBytes: () => number, returnMemory: () =>
   const sweep = setInterval(() => {
     const held = heldBytes()
     peak = Math.max(peak, held)
-    const isOver = peak - held >= burstBytes && held <= peak / 2
+    const isOver = peak - held >= BURST_BYTES && held <= peak / 2
     // The burst must be over at two checks in a row, because the clients of an attack may reconnect.
     if (--rests <= 0 && isOver && wasOver) {
-      rests = minPauseMs / sweepMs
+      rests = MIN_PAUSE_MS / SWEEP_MS
       peak = held
       returnMemory()
     }
     wasOver = isOver
-  }, sweepMs)
+  }, SWEEP_MS)
   sweep.unref()
   return () => clearInterval(sweep)
 }

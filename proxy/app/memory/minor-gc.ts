@@ -1,7 +1,7 @@
 /** How often the number of new connections is checked. */
-const sweepMs = 100
+const SWEEP_MS = 100
 /** Minimum number of new connections for a collection. */
-const minConnections = 20
+const MIN_CONNECTIONS = 20
 
 /**
  * Keeps pauses of the collector short while many connections come and go.
@@ -19,10 +19,10 @@ export function scheduleMinorGcs(accepted: () => number, collect: () => void): (
   let collectedAt = accepted()
   const sweep = setInterval(() => {
     const now = accepted()
-    if (now - collectedAt < minConnections) return
+    if (now - collectedAt < MIN_CONNECTIONS) return
     collectedAt = now
     collect()
-  }, sweepMs)
+  }, SWEEP_MS)
   sweep.unref()
   return () => clearInterval(sweep)
 }

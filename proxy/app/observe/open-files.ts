@@ -6,17 +6,17 @@ type Connections = Pick<GatewaySettings, 'maxConnections' | 'upstreamConnections
   Partial<Pick<GatewaySettings, 'routes' | 'hasFallback' | 'decisionsPort'>>
 
 /** Files for everything else: Node's own, logs, certificates, Redis, name lookups. An idle gateway has some 25. */
-const othersReserve = 64
-const maxAdminConnections = 256
+const OTHER_FILES = 64
+const MAX_ADMIN_CONNECTIONS = 256
 /** The maximum share of the limit for the admin listener, and the shares of the remaining files for two of the settings. */
-const adminShare = 1 / 16
-const upstreamShare = 1 / 4
-const clientsShare = 3 / 5
+const ADMIN_SHARE = 1 / 16
+const UPSTREAM_SHARE = 1 / 4
+const CLIENTS_SHARE = 3 / 5
 
 /** Returns how many connections the admin listener may have within this limit of open files. */
 export function adminConnectionsWithin(limit: number | undefined): number {
-  if (limit === undefined) return maxAdminConnections
-  return Math.max(1, Math.min(maxAdminConnections, Math.floor(limit * adminShare)))
+  if (limit === undefined) return MAX_ADMIN_CONNECTIONS
+  return Math.max(1, Math.min(MAX_ADMIN_CONNECTIONS, Math.floor(limit * ADMIN_SHARE)))
 }
 
 /**
@@ -34,12 +34,12 @@ export function fitToOpenFiles<Settings extends Connections>(
   // The decisions listener may have as many connections as the clients' listener.
   const listeners = decisionsPort === undefined ? 1 : 2
   const servers = countServers(settings)
-  const reserve = othersReserve + adminConnectionsWithin(limit)
+  const reserve = OTHER_FILES + adminConnectionsWithin(limit)
   const needed = reserve + maxConnections * listeners + (upstreamConnections + upstreamStreams) * servers
   if (limit === undefined || needed <= limit) return { settings, warnings: [] }
   const left = limit - reserve
-  const upstream = lower(upstreamConnections, (left * upstreamShare) / servers)
-  const clients = lower(maxConnections, ((left - upstream * servers) * clientsShare) / listeners)
+  const upstream = lower(upstreamConnections, (left * UPSTREAM_SHARE) / servers)
+  const clients = lower(maxConnections, ((left - upstream * servers) * CLIENTS_SHARE) / listeners)
   const leftForStreams = Math.floor((left - upstream * servers - clients * listeners) / servers)
   const streams = Math.max(0, Math.min(upstreamStreams, leftForStreams))
   const text =

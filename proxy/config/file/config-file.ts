@@ -7,7 +7,7 @@ import { readBounded } from '../../../shared/settings/read-bounded.ts'
 export const defaultName = 'sluice.yaml'
 /** The directory that is searched after the working directory. With the gateway's image, the file is mounted there. */
 const systemDirectory = '/etc/sluice'
-const maxBytes = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 /** The settings file, or the reason why it cannot be read. */
 export type ConfigFile =
@@ -56,7 +56,11 @@ export function readConfigFile(given: string | undefined, cwd: string): ConfigFi
   const path = resolve(cwd, name)
   if (given === undefined && !isThere(path)) return undefined
   try {
-    return { path, name, text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, maxBytes)) }
+    return {
+      path,
+      name,
+      text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MAX_BYTES)),
+    }
   } catch (error) {
     const subject = given === undefined ? `${name}: ` : `CONFIG_FILE: got ${showValue(given)}, `
     return {

@@ -38,9 +38,9 @@ export type YamlMapping = {
 }
 
 // A valid file has four levels. The parser recurses: deep nesting makes it slow, then overflows the stack.
-const maxDepth = 32
+const MAX_DEPTH = 32
 // An anchor used by every rule is legitimate; millions of aliases of aliases are an attack.
-const maxAliasesOfAnchor = 100_000
+const MAX_ALIASES_OF_ANCHOR = 100_000
 
 /**
  * Parses a text that must be one YAML document with a mapping. A text of comments alone is an empty mapping. Never throws.
@@ -71,7 +71,7 @@ export function readYamlMapping(text: string, env: NodeJS.ProcessEnv = {}): Yaml
   if (wrong.length > 0) return failed(wrong)
   keepWrittenTexts(document)
   try {
-    const value = document.toJS({ maxAliasCount: maxAliasesOfAnchor }) as Record<string, unknown> | null
+    const value = document.toJS({ maxAliasCount: MAX_ALIASES_OF_ANCHOR }) as Record<string, unknown> | null
     return {
       value: value ?? {},
       mistakes: [],
@@ -91,7 +91,7 @@ function isTooDeep(text: string): boolean {
     else if (token === ']' || token === '}') brackets -= 1
     else if (token === '-' || token === '?') indicatorsInLine += 1
     else if (token.endsWith('\n')) indicatorsInLine = 0
-    if (brackets > maxDepth || indicatorsInLine > maxDepth) return true
+    if (brackets > MAX_DEPTH || indicatorsInLine > MAX_DEPTH) return true
   }
   return false
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { withoutBlanksAround, withSpaces } from '../../http/fields/trim-blanks.ts'
 import { numberValues } from '../../request/values/number-values.ts'
 import { credentialKeys, tokenKeys } from '../keys/credentials/credential-keys.ts'
-import { maxReadings } from '../keys/partition-key.ts'
+import { MAX_READINGS } from '../keys/partition-key.ts'
 import { isPlainWord } from './plain-words.ts'
 import { absent, blank, type Readings } from './readings.ts'
 import { bytesOf, type Comparison } from './text-tests.ts'
@@ -140,7 +140,7 @@ function formsOf(name: string, text: string): readonly string[] | undefined {
   const lower = folded(text)
   if (isPlainWord(lower)) return name === 'authorization' ? [lower, `bearer ${lower}`] : [lower]
   const others = name === 'authorization' ? credentialKeys(text) : tokenKeys(text)
-  if (others.length > maxReadings) return undefined
+  if (others.length > MAX_READINGS) return undefined
   return [lower, ...others.map((other) => other.toLowerCase()), ...numberValues(lower, false)]
 }
 

@@ -2,7 +2,7 @@ import { cookieValues, findCookie } from '../../request/values/cookie-values.ts'
 import { hasValidEscapes, malformedEscape } from '../../request/values/escapes.ts'
 import { queriesOf, queryValues } from '../../request/values/query-values.ts'
 import { nameTest, withModelNames, type NameTest } from '../../request/values/value-names.ts'
-import { maxReadings } from '../keys/partition-key.ts'
+import { MAX_READINGS } from '../keys/partition-key.ts'
 import { SimplePairs } from './simple-pairs.ts'
 
 /** A NUL, which ends the text for some backends. */
@@ -58,7 +58,7 @@ class CookiePairs implements Pairs {
   }
 
   find(name: string): readonly string[] {
-    return cookieValues(this.text, name, maxReadings)
+    return cookieValues(this.text, name, MAX_READINGS)
   }
 
   countNames(name: string): number {
@@ -103,7 +103,7 @@ class QueryPairs implements Pairs {
   }
 
   find(name: string): readonly string[] {
-    return queryValues(this.text, name, maxReadings)
+    return queryValues(this.text, name, MAX_READINGS)
   }
 
   countNames(name: string): number {

@@ -1,7 +1,7 @@
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { unescapedTexts } from '../../request/values/escapes.ts'
 import { decodedText } from '../../request/values/lenient-text.ts'
-import { maxReadings } from '../keys/partition-key.ts'
+import { MAX_READINGS } from '../keys/partition-key.ts'
 import { hasNul, type Pairs, type ReadPairs } from './name-value-pairs.ts'
 import { isPlainWord } from './plain-words.ts'
 import { wantedName, type WantedName } from './simple-pairs.ts'
@@ -88,7 +88,7 @@ function readAll(pairs: Pairs, name: string): Readings {
     !hasNul.test(pairs.text) &&
     !sent.some((value) => blankText.test(decodedText(value, false)))
   const [only, ...others] = isCertain ? sent : []
-  const isAnyValuePossible = found.length > maxReadings || pairs.mayBeUnclear(name)
+  const isAnyValuePossible = found.length > MAX_READINGS || pairs.mayBeUnclear(name)
   return {
     isAbsent: () => false,
     isPresent: () => isCertain,

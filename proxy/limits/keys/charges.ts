@@ -5,7 +5,7 @@ import type { UnreadKey } from '../../telemetry/telemetry.ts'
 import type { Charge } from '../limiter.ts'
 import { chargesByBody } from './body/body-charges.ts'
 import { readPart, type KeySource } from './part-values.ts'
-import { maxReadings, partitionKeysOf, type ReadPart } from './partition-key.ts'
+import { MAX_READINGS, partitionKeysOf, type ReadPart } from './partition-key.ts'
 
 /**
  * Returns the charges of a request: one for each policy that applies, and several if backends could read different clients from the
@@ -35,9 +35,9 @@ export function chargesOf(
       continue
     }
     let keys = partitionKeysOf(policy, read)
-    if (keys.length > maxReadings) {
+    if (keys.length > MAX_READINGS) {
       if (policy.mode === 'enforce') return undefined
-      keys = keys.slice(0, maxReadings)
+      keys = keys.slice(0, MAX_READINGS)
     }
     for (const partitionKey of keys) charges.push({ policy, partitionKey })
   }

@@ -1,4 +1,4 @@
-import { maxReadings } from './partition-key.ts'
+import { MAX_READINGS } from './partition-key.ts'
 import { BodyNames, type BodyPart } from './body/names/body-names.ts'
 import { KeyBody } from './body/key-body.ts'
 
@@ -19,6 +19,6 @@ export function namedBodyValues(part: BodyPart, text: string): readonly string[]
   const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/', known)
   const isAmbiguous = body
     .find(part)
-    .values.some((value) => body.readingsOf(value, part).usual.length > maxReadings)
+    .values.some((value) => body.readingsOf(value, part).usual.length > MAX_READINGS)
   return isAmbiguous ? [] : body.readPart(part)
 }

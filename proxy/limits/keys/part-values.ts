@@ -16,7 +16,7 @@ import type { Target } from '../../request/target/target.ts'
 import type { KeyBody } from './body/key-body.ts'
 import type { ReadClaims } from './tokens/token-reader.ts'
 import { createPathValues } from '../rules/path-values.ts'
-import { maxReadings, tooManyValues } from './partition-key.ts'
+import { MAX_READINGS, tooManyValues } from './partition-key.ts'
 import { credentialKeys, tokenKeys } from './credentials/credential-keys.ts'
 
 /** The parts of a request that can identify its client. */
@@ -58,13 +58,13 @@ export function readPart(part: SinglePart, source: KeySource): readonly string[]
       return headerValues(part.name, sentValue(headers, part.name), source.addresses, part.isNumber)
     case 'cookie':
       return comparableValues(
-        cookieValues(sentValue(headers, 'cookie'), part.name, maxReadings, part.isNumber),
+        cookieValues(sentValue(headers, 'cookie'), part.name, MAX_READINGS, part.isNumber),
       )
     case 'query':
       return target.forwardTarget.includes('?') &&
         mayRespellQuery(sentValue(headers, 'content-type'), target.forwardTarget)
         ? tooManyValues
-        : comparableValues(queryValues(target.forwardTarget, part.name, maxReadings, part.isNumber))
+        : comparableValues(queryValues(target.forwardTarget, part.name, MAX_READINGS, part.isNumber))
     case 'jwt':
       return claimValues(part.name, source.claims)
     case 'path':
@@ -123,7 +123,7 @@ export function headerValues(
  */
 export function comparableValues(values: readonly string[]): readonly string[] {
   // The request is rejected: further values may not have been read.
-  if (values.length > maxReadings || values.every((value) => isUsual.test(value))) return values
+  if (values.length > MAX_READINGS || values.every((value) => isUsual.test(value))) return values
   return [
     ...new Set(
       values.flatMap((value) => comparableTexts(value).map((text) => comparableToken(text || value))),

@@ -3,9 +3,9 @@ import type { Policy } from '../../policy.ts'
 import { partName, type SinglePart } from '../../policy/partition.ts'
 
 /** 128 bits of a hash in base64url, rounded up to whole characters. */
-const hashLength = 22
+const HASH_LENGTH = 22
 
-const hashedKey = new RegExp(`^h:[\\w-]{${hashLength}}$`)
+const hashedKey = new RegExp(`^h:[\\w-]{${HASH_LENGTH}}$`)
 
 /** Whether a text has the form of a hashed key. */
 export function isHashedKey(text: string): boolean {
@@ -30,9 +30,9 @@ export const keyOfAll = 'global'
 export type ReadPart = (part: SinglePart) => readonly string[]
 
 /** Maximum number of clients that a request can count for under a policy. No legitimate request can be read in more ways. */
-export const maxReadings = 8
-/** Stands for more values than `maxReadings`, so that the request is rejected. */
-export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => String(i))
+export const MAX_READINGS = 8
+/** Stands for more values than `MAX_READINGS`, so that the request is rejected. */
+export const tooManyValues = Array.from({ length: MAX_READINGS + 1 }, (_, i) => String(i))
 
 /**
  * Returns the keys of the clients that a request counts for under a policy. If a part has several values, each value is a client. The
@@ -44,7 +44,7 @@ export const tooManyValues = Array.from({ length: maxReadings + 1 }, (_, i) => S
  * can be long. Each part is hashed after its length, so that parts are unambiguously separated.
  *
  * @returns without duplicates; empty if a part is absent, so that the policy does not apply to the request. If there are more than
- *   `maxReadings` keys, returns more than that, but not all
+ *   `MAX_READINGS` keys, returns more than that, but not all
  */
 export function partitionKeysOf(
   { partition }: Pick<Policy, 'partition'>,
@@ -63,14 +63,14 @@ export function partitionKeysOf(
     const values = part.kind === 'first' ? readFirst(part.of, readPart) : readPart(part)
     texts = texts
       .flatMap((text) => values.map((value) => `${text}${value.length}:${value}`))
-      .slice(0, maxReadings + 1)
+      .slice(0, MAX_READINGS + 1)
   }
   return texts.map(hashedKeyOf)
 }
 
 /** @param text the parts of a key, different for each client */
 export function hashedKeyOf(text: string): string {
-  return `h:${hash('sha256', text, 'base64url').slice(0, hashLength)}`
+  return `h:${hash('sha256', text, 'base64url').slice(0, HASH_LENGTH)}`
 }
 
 /** Whether every request has the part. A request has other parts only if its client has sent them. */

@@ -63,13 +63,13 @@ export type AddressReader = {
 }
 
 /** A host can choose any IPv6 address within its /64 (RFC 8981). */
-const usualIpv6Prefix = 64
+const DEFAULT_IPV6_PREFIX = 64
 
 /** Bounds the work on a header that a client fills with addresses of trusted proxies. */
-const maxHops = 64
+const MAX_HOPS = 64
 /** Interface names have up to 15 characters on Linux, and more on other systems. */
-const maxZoneLength = 64
-const maxEntryLength = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + maxZoneLength
+const MAX_ZONE_LENGTH = 64
+const MAX_ENTRY_LENGTH = '[0000:0000:0000:0000:0000:ffff:255.255.255.255%]:65535'.length + MAX_ZONE_LENGTH
 const entryForms =
   /^(?:\[([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?\](?::\d{1,5})?|(\d[\d.]*)(?::\d{1,5})?|([0-9a-f.]*:[0-9a-f:.]*)(?:%[\w.~%-]+)?)$/i
 
@@ -95,7 +95,7 @@ export type AddressOptions = {
  */
 export function createAddressReader(
   trustedProxies: readonly string[],
-  { header = 'x-forwarded-for', ipv6Prefix = usualIpv6Prefix, hosts }: AddressOptions = {},
+  { header = 'x-forwarded-for', ipv6Prefix = DEFAULT_IPV6_PREFIX, hosts }: AddressOptions = {},
 ): AddressReader {
   const ranges = compileRanges(trustedProxies)
   const isInRanges = (address: IpAddress): boolean => ranges(address) && !isOfWorkers(address)
@@ -107,7 +107,7 @@ export function createAddressReader(
   function followChain(field: string): IpAddress | undefined {
     let lastValid: IpAddress | undefined
     let end = field.length
-    for (let hop = 0; hop < maxHops && end >= 0; hop++) {
+    for (let hop = 0; hop < MAX_HOPS && end >= 0; hop++) {
       const comma = field.lastIndexOf(',', end - 1)
       const address = parseEntry(field, comma + 1, end)
       if (!address) break
@@ -167,7 +167,7 @@ function countedBy(ip: IpAddress, ipv6Prefix: number): ClientAddress {
  */
 function parseEntry(field: string, from: number, to: number): IpAddress | undefined {
   const entry = trimBlanks(field, from, to)
-  if (entry.length > maxEntryLength) return undefined
+  if (entry.length > MAX_ENTRY_LENGTH) return undefined
   const [, bracketed, ipv4, ipv6] = entryForms.exec(entry) ?? []
   return parseAddress(bracketed ?? ipv4 ?? ipv6 ?? '')
 }

@@ -7,14 +7,14 @@ export type IpAddress = readonly number[]
 /** All addresses whose first `bits` bits are those of `address`. */
 export type AddressRange = { readonly address: IpAddress; readonly bits: number }
 
-const maxIpv6Length = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
+const MAX_IPV6_LENGTH = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
 
 /**
  * Reads an address strictly. Rejects texts that other parsers may read as a different address: leading zeros, hex, short forms, a zone, or
  * blanks around it.
  */
 export function parseAddress(text: string): IpAddress | undefined {
-  if (text.length > maxIpv6Length) return undefined
+  if (text.length > MAX_IPV6_LENGTH) return undefined
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
 }
 

@@ -3,9 +3,9 @@ import { isPrivate } from './address-ranges.ts'
 import { isCloudflare } from './trusted-proxies.ts'
 
 /** The number of requests from one peer before the warning. A few such headers prove nothing. */
-const enoughRequests = 100
+const MIN_REQUESTS = 100
 /** Maximum number of peers whose requests are counted. A gateway has fewer load balancers. */
-const maxPeers = 64
+const MAX_PEERS = 64
 
 /**
  * Detects a load balancer or CDN that is missing in `TRUSTED_PROXIES`: a peer on a private network, or Cloudflare, that sends many requests
@@ -36,8 +36,8 @@ export function createUntrustedProxyWarning(
     requestsOf.delete(peer)
     requestsOf.set(peer, requests)
     const [first = ''] = requestsOf.keys()
-    if (requestsOf.size > maxPeers) requestsOf.delete(first)
-    if (requests < enoughRequests) return
+    if (requestsOf.size > MAX_PEERS) requestsOf.delete(first)
+    if (requests < MIN_REQUESTS) return
     hasWarned = true
     requestsOf.clear()
     const fields = { peer: logAddresses ? peerAddress : undefined }

@@ -34,7 +34,7 @@ function endsLikePage(path: string): boolean {
 }
 
 /** Maximum number of scripts to consider in one path. */
-const maxScripts = 4
+const MAX_SCRIPTS = 4
 
 /**
  * Returns the paths of the scripts that may handle a path. PATH_INFO may follow a script: `/login.php/x` is `/login.php`, and for a front
@@ -47,7 +47,7 @@ const maxScripts = 4
 export function scriptPaths(names: readonly string[]): string[][] {
   const paths: string[][] = []
   for (const [i, name] of names.entries()) {
-    if (paths.length >= 2 * maxScripts) break
+    if (paths.length >= 2 * MAX_SCRIPTS) break
     const isLast = i === names.length - 1
     const isScript = scriptName.test(name)
     if (!isScript && (isLast || names[i - 1] !== 'cgi-bin')) continue

@@ -32,7 +32,7 @@ export function cookieValues(header: string, name: string, maxValues: number, is
     const value = skipBlanks(header, equals + 1)
     if (isName) addReadings(values, header, value, latestEndings(header, start))
     if (isNameAfter) addReadings(values, header, value, upTo.unusual)
-    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > maxEscapedNames) values.addUnread()
+    if (isEscaped(header, afterUnusual - 1) && ++escapedNames > MAX_ESCAPED_NAMES) values.addUnread()
   }
   return values.toArray()
 }
@@ -66,7 +66,7 @@ function readName(header: string, equals: number, matchesName: NameTest) {
  * Maximum number of names that begin after a backslash or an escaped character. These do not end a value, so the values of many such names
  * would overlap; each further name counts as another value.
  */
-const maxEscapedNames = 4
+const MAX_ESCAPED_NAMES = 4
 
 type Ending = 'semicolon' | 'comma' | 'blank' | 'ampersand' | 'unusual'
 

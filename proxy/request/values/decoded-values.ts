@@ -16,10 +16,10 @@ export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): re
 }
 
 /** Maximum spellings to decode per value to find. Only attacks have as many. */
-const maxSpellings = 8
+const MAX_SPELLINGS = 8
 
 /** Maximum occurrences of a name. Reading a value takes a microsecond, and a header has room for thousands. No client sends as many. */
-const maxPlaces = 64
+const MAX_PLACES = 64
 
 /** Collects the values, without duplicates, that a backend may read from the texts that were sent. */
 export class DecodedValues {
@@ -53,7 +53,7 @@ export class DecodedValues {
 
   #addSpelling(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
-    const isDecoded = this.#sent.size <= maxSpellings * this.#maxValues
+    const isDecoded = this.#sent.size <= MAX_SPELLINGS * this.#maxValues
     for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
       if (value !== '') this.#values.add(value)
     const json = isDecoded && this.#reading.isQuoted ? jsonCookieText(sent) : undefined
@@ -62,7 +62,7 @@ export class DecodedValues {
 
   /** Counts an occurrence of the name. If there are too many, each further one counts as another value. */
   addPlace(): void {
-    if (++this.#places > maxPlaces) this.addUnread()
+    if (++this.#places > MAX_PLACES) this.addUnread()
   }
 
   /** Adds a value that is not read, and counts as different from all others. */

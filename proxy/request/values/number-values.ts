@@ -53,7 +53,7 @@ const mayBeSpaced = /^[+-]?[\d\s\x1c-\x1f#&][\da-fhx_.\s\x1c-\x1f]*$/
 const hexadecimal = /^([+-]?)(?:#|&h|0x)(?:0x)?(?=[\da-f])/
 
 /** Longer numbers are not converted from another base, because no backend has them. */
-const maxDigits = 64
+const MAX_DIGITS = 64
 
 function wholeNumbers(text: string): Set<string> {
   const values = new Set<string>()
@@ -111,7 +111,7 @@ function isTooLarge(digits: string): boolean {
 function addBased(values: Set<string>, text: string): void {
   const digits = withoutZeros(text.slice(2).replaceAll('_', ''))
   const prefix = text.startsWith('0d') ? '' : text.slice(0, 2)
-  if (digits.length <= maxDigits) values.add(BigInt(prefix + digits).toString())
+  if (digits.length <= MAX_DIGITS) values.add(BigInt(prefix + digits).toString())
 }
 
 function withoutZeros(digits: string): string {

@@ -1,5 +1,5 @@
 /** A backend that unescapes twice reads a double escape as the same value; no backend unescapes more often. */
-const maxRounds = 4
+const MAX_ROUNDS = 4
 
 const space = 0x20
 const quote = 0x22
@@ -32,7 +32,7 @@ const scratch = Buffer.allocUnsafeSlow(2048)
 /** @returns the new length */
 function unescape(bytes: Buffer, length: number, isQuoted: boolean): number {
   let end = length
-  for (let round = 0; round < maxRounds; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     let isChanged = false
     for (const pass of isQuoted ? quotedPasses : passes) {
       const next = pass(bytes, end)

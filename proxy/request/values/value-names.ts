@@ -16,12 +16,12 @@ export function nameTest(name: string): NameTest {
 }
 
 /** Maximum names of one header or query to decode, besides names of letters, digits and their escapes. */
-const maxDecoded = 256
+const MAX_DECODED = 256
 
 /**
  * Creates the same test for all names of a header or a query, and counts the names that it has to decode.
  *
- * @param onUnread called for each further name to decode, after `maxDecoded` names
+ * @param onUnread called for each further name to decode, after `MAX_DECODED` names
  */
 export function countedNameTest(name: string, onUnread: () => void): NameTest {
   const { compare, matches } = compareWith(name)
@@ -29,7 +29,7 @@ export function countedNameTest(name: string, onUnread: () => void): NameTest {
   return (sent) => {
     const isSame = compare(sent)
     if (isSame !== undefined) return isSame
-    if (++decoded > maxDecoded) onUnread()
+    if (++decoded > MAX_DECODED) onUnread()
     return matches(sent)
   }
 }

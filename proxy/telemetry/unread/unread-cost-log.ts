@@ -3,7 +3,7 @@ import type { Policy } from '../../policy.ts'
 import { paceLines } from '../paced-lines.ts'
 import type { UnreadCost } from '../telemetry.ts'
 
-const paceMs = 60_000
+const PACE_MS = 60_000
 
 const explanations: Readonly<Record<Exclude<UnreadCost, 'status'>, string>> = {
   missing:
@@ -42,7 +42,7 @@ export function createUnreadCostLog(
     if (reason === 'status') return
     const key = `${reason} ${policy.name}`
     let logPaced = pacers.get(key)
-    if (!logPaced) pacers.set(key, (logPaced = paceLines(paceMs, write)))
+    if (!logPaced) pacers.set(key, (logPaced = paceLines(PACE_MS, write)))
     logPaced({ policy, reason, requestId })
   }
 }

@@ -3,7 +3,7 @@ import type { Policy } from '../../policy.ts'
 import { paceLines } from '../paced-lines.ts'
 import type { UnreadKey } from '../telemetry.ts'
 
-const paceMs = 60_000
+const PACE_MS = 60_000
 
 const explanations: Readonly<Record<UnreadKey, string>> = {
   missing: 'there is no body, or no such member or field in it',
@@ -34,7 +34,7 @@ export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey
   return (policy, reason, requestId) => {
     const key = `${reason} ${policy.name}`
     let logPaced = pacers.get(key)
-    if (!logPaced) pacers.set(key, (logPaced = paceLines(paceMs, write)))
+    if (!logPaced) pacers.set(key, (logPaced = paceLines(PACE_MS, write)))
     logPaced({ policy, reason, requestId })
   }
 }

@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { paceLines } from '../paced-lines.ts'
 
-const minPauseMs = 60_000
+const MIN_PAUSE_MS = 60_000
 
 /**
  * Logs connections that are closed because their clients do not read the responses: the first at once, then at most one line a minute with
@@ -13,7 +13,7 @@ export function createUnreadLog(
   log: Log,
   { maxUnreadBytes }: { readonly maxUnreadBytes: number },
 ): (connections: number) => void {
-  const logPaced = paceLines(minPauseMs, (connections) =>
+  const logPaced = paceLines(MIN_PAUSE_MS, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
       'clients leave too many responses unread: closed the connections with the most unread data',

@@ -5,7 +5,7 @@ export type { Sluice, SluiceOptions } from './sluice.ts'
 export type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
 /** The oldest major version in `engines` of package.json, which npm only warns about. */
-const oldestMajor = 24
+const MIN_NODE_MAJOR = 24
 
 /**
  * Starts a gateway in this process, for tests. It is the same as `sluice run` with one process, except that it does not handle signals or
@@ -19,9 +19,9 @@ const oldestMajor = 24
  */
 export async function startSluice(options: SluiceOptions): Promise<Sluice> {
   const { node } = process.versions
-  if (Number.parseInt(node, 10) < oldestMajor)
+  if (Number.parseInt(node, 10) < MIN_NODE_MAJOR)
     throw new Error(
-      `sluice/embedded needs Node.js ${oldestMajor} or later, and this is ${node} (${process.execPath})`,
+      `sluice/embedded needs Node.js ${MIN_NODE_MAJOR} or later, and this is ${node} (${process.execPath})`,
     )
   const { startHere } = await import('./start-here.ts')
   return startHere(options)

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { credentialKeys } from '../../../proxy/limits/keys/credentials/credential-keys.ts'
-import { maxReadings } from '../../../proxy/limits/keys/partition-key.ts'
+import { MAX_READINGS } from '../../../proxy/limits/keys/partition-key.ts'
 import { compileClientLists } from '../../../proxy/limits/clients/lists/client-lists.ts'
 import { unknownClient } from '../../../proxy/request/addresses/client-address.ts'
 import type { Policy } from '../../../proxy/policy.ts'
@@ -106,7 +106,7 @@ for (const [index, value] of values.entries()) {
   const keys = credentialKeys(value)
   const claims = await reader.read([policy], { rawHeaders: ['authorization', value] })
   // The gateway answers 400 in both cases.
-  if (keys.length > maxReadings || claims === 'too-many') continue
+  if (keys.length > MAX_READINGS || claims === 'too-many') continue
   const subs = (claims ?? []).map((each) => each.get('sub'))
   for (const [name, clients] of Object.entries(answers)) {
     const client = clients[index]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { maxReadings } from '../../../proxy/limits/keys/partition-key.ts'
+import { MAX_READINGS } from '../../../proxy/limits/keys/partition-key.ts'
 import { cookieValues } from '../../../proxy/request/values/cookie-values.ts'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
 
@@ -11,9 +11,9 @@ import { queryValues } from '../../../proxy/request/values/query-values.ts'
 type Read = (spelled: string, count: number) => readonly string[]
 
 const cookies: Read = (spelled, count) =>
-  cookieValues(Array.from({ length: count }, () => spelled).join('; '), 'sid', maxReadings)
+  cookieValues(Array.from({ length: count }, () => spelled).join('; '), 'sid', MAX_READINGS)
 const parameters: Read = (spelled, count) =>
-  queryValues(`/?${Array.from({ length: count }, () => spelled).join('&')}`, 'sid', maxReadings)
+  queryValues(`/?${Array.from({ length: count }, () => spelled).join('&')}`, 'sid', MAX_READINGS)
 
 describe.each([
   ['a cookie', cookies],
@@ -29,20 +29,20 @@ describe.each([
   test.each(['sid=a', '%73id=%61', 'sid='])(
     'that is there as %s more often counts as too many clients',
     (spelled) => {
-      expect(read(spelled, 64 + maxReadings + 1).length).toBeGreaterThan(maxReadings)
-      expect(read(spelled, 3000).length).toBe(maxReadings + 1)
+      expect(read(spelled, 64 + MAX_READINGS + 1).length).toBeGreaterThan(MAX_READINGS)
+      expect(read(spelled, 3000).length).toBe(MAX_READINGS + 1)
     },
   )
 
   test('of which the names of hundreds of others have to be decoded counts as too many clients', () => {
     const others = (count: number): readonly string[] => read('%2541=b', count)
     expect(others(256)).toEqual([])
-    expect(others(256 + maxReadings + 1).length).toBeGreaterThan(maxReadings)
-    expect(others(2000).length).toBe(maxReadings + 1)
+    expect(others(256 + MAX_READINGS + 1).length).toBeGreaterThan(MAX_READINGS)
+    expect(others(2000).length).toBe(MAX_READINGS + 1)
   })
 })
 
 test('a cookie is found among thousands of other names in letters, digits and escapes of these', () => {
   const others = Array.from({ length: 3000 }, (_, i) => `other%5B${i}%5D=b; SIE=1; sidx=2; %73=3; s%69=4`)
-  expect(cookieValues([...others, 'SID=a'].join('; '), 'sid', maxReadings)).toEqual(['a'])
+  expect(cookieValues([...others, 'SID=a'].join('; '), 'sid', MAX_READINGS)).toEqual(['a'])
 })

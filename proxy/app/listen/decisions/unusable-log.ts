@@ -2,14 +2,14 @@ import type { Log } from '../../../../shared/log.ts'
 import type { HandlerOptions } from '../../../server/handler-options.ts'
 import { paceLines } from '../../../telemetry/paced-lines.ts'
 
-const paceMs = 5_000
+const PACE_MS = 5_000
 
 /** Logs auth requests that cannot be decided, paced, because a mistake in a proxy's configuration affects all of its requests. */
 export function createUnusableLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
 ): HandlerOptions['onUnusableAuthRequest'] {
-  const logPaced = paceLines<{ peer: string; reason: string }>(paceMs, (requests, { peer, reason }) =>
+  const logPaced = paceLines<{ peer: string; reason: string }>(PACE_MS, (requests, { peer, reason }) =>
     log.warn(
       { requests, reason, peer: logAddresses ? peer : undefined },
       'auth requests refused: check the configuration of the proxy that sends them',

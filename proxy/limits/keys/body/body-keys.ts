@@ -24,7 +24,7 @@ const MAX_KEYS = 100
  * separate request. An element without a key counts for `address`. A body that backends could read differently counts for both its own keys
  * and `address`.
  *
- * @returns undefined if the request would count for too many clients: a value can be read in more than `maxReadings` ways, there are more
+ * @returns undefined if the request would count for too many clients: a value can be read in more than `MAX_READINGS` ways, there are more
  *   than `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has `device` and the body is not read as a whole or has an account that
  *   is too long to clean. Empty if another part of the key is absent, so that the policy does not apply
  */

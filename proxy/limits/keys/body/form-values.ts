@@ -13,7 +13,7 @@ const MAX_UNUSUAL_NAMES = 256
 /** Maximum fields to read. ASP.NET takes as many; PHP, Django, Express and Tomcat take 1000. */
 const MAX_FIELDS = 1024
 
-/** Maximum spellings of values to read, of which those of a form may be read in at most `maxReadings` ways. */
+/** Maximum spellings of values to read, of which those of a form may be read in at most `MAX_READINGS` ways. */
 const MAX_FORM_VALUES = 64
 
 const space = 0x20

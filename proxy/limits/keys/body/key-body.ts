@@ -61,7 +61,7 @@ export class KeyBody {
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
-  /** Returns the non-empty readings of a text. If the text is read in part and ambiguous, returns more than `maxReadings` usual ones. */
+  /** Returns the non-empty readings of a text. If the text is read in part and ambiguous, returns more than `MAX_READINGS` usual ones. */
   readingsOf({ text: sent, isExtra }: Pick<FoundValue, 'text' | 'isExtra'>, part: BodyPart): Readings {
     const isNumber = part.isNumber ?? false
     const text = readPartOf(sent)

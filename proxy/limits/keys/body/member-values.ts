@@ -1,4 +1,4 @@
-import { maxReadings } from '../partition-key.ts'
+import { MAX_READINGS } from '../partition-key.ts'
 
 /** The number of requests in a batch that count for a client. */
 export type Counted = {
@@ -17,7 +17,7 @@ export function counted(before: Counted | undefined, { requests, isExtra }: Coun
 }
 
 /** Maximum extra values of an item. They only add charges, but each requires looking up a counter. */
-const MAX_EXTRA = 3 * maxReadings
+const MAX_EXTRA = 3 * MAX_READINGS
 /** Maximum distinct usual values, and extra values. More would be more clients than a request may count for. */
 const MAX_DISTINCT = 128
 
@@ -41,7 +41,7 @@ export class MemberValues {
   /** Whether there are more values than can be counted. */
   get isCut(): boolean {
     return (
-      this.#usualOfItem.size > maxReadings ||
+      this.#usualOfItem.size > MAX_READINGS ||
       this.#extraOfItem.size > MAX_EXTRA ||
       this.#usual.size > MAX_DISTINCT ||
       this.#extra.size > MAX_DISTINCT

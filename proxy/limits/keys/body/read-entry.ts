@@ -1,5 +1,5 @@
 import { partName, type PartitionPart, type SinglePart } from '../../../policy/partition.ts'
-import { alwaysThere, maxReadings, type ReadPart } from '../partition-key.ts'
+import { alwaysThere, MAX_READINGS, type ReadPart } from '../partition-key.ts'
 import type { KeyBody } from './key-body.ts'
 import type { BodyPart } from './names/body-names.ts'
 import { MemberValues, type Counted, type Values } from './member-values.ts'
@@ -36,7 +36,7 @@ export function readEntry(
 function readOther(part: SinglePart, readPart: ReadPart): ReadEntry {
   const values = readPart(part)
   const counted: Values = new Map(values.map((value) => [value, once]))
-  const isCut = values.length > maxReadings
+  const isCut = values.length > MAX_READINGS
   return { elements: 1, valuesOf: () => counted, unread: undefined, isCut, isAbsent: values.length === 0 }
 }
 
@@ -72,7 +72,7 @@ function readFirst(
     elements: Math.max(...bodies.map(({ elements }) => elements)),
     valuesOf: (element) => withUsual(byElement.get(element), always),
     unread: bodies.find(({ unread }) => unread)?.unread,
-    isCut: bodies.some(({ isCut }) => isCut) || others.length > maxReadings * parts.length,
+    isCut: bodies.some(({ isCut }) => isCut) || others.length > MAX_READINGS * parts.length,
     hasUncleaned: bodies.some(({ hasUncleaned }) => hasUncleaned),
     isAbsent: false,
   }
@@ -102,7 +102,7 @@ function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember
     const { usual, extra } = body.readingsOf(value, part)
     for (const text of usual) member.add(text, value.isExtra ?? false)
     for (const text of extra) member.add(text, true)
-    isCut = member.isCut || usual.length > maxReadings
+    isCut = member.isCut || usual.length > MAX_READINGS
   }
   const { byElement } = member
   return {

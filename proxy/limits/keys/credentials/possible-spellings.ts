@@ -1,6 +1,6 @@
 import { findTokens, MAX_TOKENS, type SpelledToken } from '../../../http/fields/json-web-tokens.ts'
 import { withSpaces } from '../../../http/fields/trim-blanks.ts'
-import { maxReadings } from '../partition-key.ts'
+import { MAX_READINGS } from '../partition-key.ts'
 import { decodings, lenientUser } from './basic-credentials.ts'
 import { readCredentials } from './credential-keys.ts'
 import { blanks, canonicalCredentials, usualSchemes } from './credentials.ts'
@@ -10,7 +10,7 @@ import { joinedTexts, textsWithoutSchemes } from './removed-schemes.ts'
 const SIGNATURE_LENGTHS = [43, 64, 86, 128, 176, 342, 512, 683]
 
 /** Maximum number of different `Authorization` lines to read. No legitimate request has several. */
-const MAX_LINES = maxReadings
+const MAX_LINES = MAX_READINGS
 
 /** Maximum number of tokens that differ in their signature or in the text after it. Four tokens in lines of their own have ten. */
 const MAX_SIGNATURES = 16
@@ -36,7 +36,7 @@ export function possibleSpellings(lines: readonly string[]): Iterable<string> | 
   const read = sent.map(readCredentials)
   const keys = new Set(read.flatMap((one) => [...one.keys]))
   const words = new Set(read.flatMap((one) => [...one.words]))
-  if (keys.size > maxReadings || words.size > MAX_WORDS) return undefined
+  if (keys.size > MAX_READINGS || words.size > MAX_WORDS) return undefined
   return Iterator.from([
     spellingsOfTokens(tokens),
     spellingsOfWords(keys, words),
@@ -82,7 +82,7 @@ function* spellingsOfValue(value: string): Generator<string> {
   yield canonicalCredentials(value)
   // The keys have users in lower case; the values decoded here keep their letter case.
   const [, ...words] = withSpaces(value).trim().split(blanks)
-  for (const text of new Set([...words.slice(0, maxReadings), words.join(' ')]))
+  for (const text of new Set([...words.slice(0, MAX_READINGS), words.join(' ')]))
     for (const decoded of decodings(text))
       for (const login of new Set([decoded, lenientUser(decoded), decoded.split('\0', 1)[0] ?? '']))
         yield `Basic ${Buffer.from(login, 'latin1').toString('base64')}`

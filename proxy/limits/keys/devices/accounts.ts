@@ -3,7 +3,7 @@ import { partName, type SinglePart } from '../../../policy/partition.ts'
 import type { KeyBody } from '../body/key-body.ts'
 import type { BodyPart } from '../body/names/body-names.ts'
 import { readPart, type KeySource } from '../part-values.ts'
-import { maxReadings, partitionKeysOf } from '../partition-key.ts'
+import { MAX_READINGS, partitionKeysOf } from '../partition-key.ts'
 import { pathOf } from './sign-in-target.ts'
 
 /** A part of a key in one of its spellings in the request. `readValues` returns the part's values in a request with this spelling only. */
@@ -48,9 +48,9 @@ function combinations({ partition }: Policy, source: KeySource): readonly (reado
       part.kind === 'first' ? part.of.flatMap((each) => spellingsOf(each, source)) : spellingsOf(part, source)
     // Parts that every client shares, such as `host`, have no spelling.
     if (part.kind !== 'first' && !namesAccount(part)) continue
-    found = found.flatMap((before) => spelled.map((one) => [...before, one])).slice(0, maxReadings + 1)
+    found = found.flatMap((before) => spelled.map((one) => [...before, one])).slice(0, MAX_READINGS + 1)
   }
-  return found.length > maxReadings ? [] : found.filter(({ length }) => length > 0)
+  return found.length > MAX_READINGS ? [] : found.filter(({ length }) => length > 0)
 }
 
 /** Returns the values of a part in a request with these spellings only. */
@@ -95,7 +95,7 @@ function spelledMembers(part: BodyPart, body: KeyBody | undefined): Spelled[] {
   const values = new Map(
     found?.map((value) => [value.isEscaped ? `escaped:${value.text}` : `plain:${value.text}`, value]),
   )
-  if (!body || values.size > maxReadings) return []
+  if (!body || values.size > MAX_READINGS) return []
   return Array.from(values, ([spelling, value]) => ({
     part,
     spelling,
