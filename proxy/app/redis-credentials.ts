@@ -92,6 +92,9 @@ class RereadFiles {
   #warn(file: string, reason: string): void {
     if (this.#logged.get(file) === reason) return
     this.#logged.set(file, reason)
-    this.#log.warn({ file, reason }, 'cannot use this file for Redis; keeping its previous contents')
+    this.#log.warn(
+      { file, reason },
+      'cannot use the changed credentials for Redis; keeping the previous ones',
+    )
   }
 }

@@ -239,7 +239,7 @@ describe.each(names)('%s', (form) => {
     const reply = await send(gateway.decisionsPort, 'GET', path, { from: '127.0.0.2' })
     expect([reply.status, statusOf(reply)]).toEqual([403, 403])
     await gateway.waitForLine(
-      /"reason":"the peer that asks is not in TRUSTED_PROXIES".*auth requests refused/,
+      /"reason":"the peer that asks is not in TRUSTED_PROXIES".*auth requests rejected/,
     )
   })
 

@@ -12,7 +12,7 @@ export function createUnusableLog(
   const logPaced = paceLines<{ peer: string; reason: string }>(PACE_MS, (requests, { peer, reason }) =>
     log.warn(
       { requests, reason, peer: logAddresses ? peer : undefined },
-      'auth requests refused: check the configuration of the proxy that sends them',
+      'auth requests rejected: check the configuration of the proxy that sends them',
     ),
   )
   return (peer, reason) => logPaced({ peer, reason })
