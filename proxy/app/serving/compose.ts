@@ -24,8 +24,8 @@ import { currentRules } from './current-rules.ts'
 import { Serving, type ServingParts, type ActiveTable } from './serving.ts'
 import { TableFiles } from './table-files.ts'
 
-/** Parts that are composed elsewhere: in another process, or by a test. */
-export type Elsewhere = {
+/** Parts that the caller provides: a worker has them from the primary process, and `sluice/embedded` from a test. */
+export type ProvidedParts = {
   /**
    * Makes counters that are neither in Redis nor in this process: with several workers and no Redis, the primary process counts for all
    * workers.
@@ -58,24 +58,24 @@ const THROTTLED_CLIENTS = 10_000
 export async function composeServing(
   settings: GatewaySettings,
   log: Log,
-  elsewhere: Elsewhere = {},
+  provided: ProvidedParts = {},
 ): Promise<Serving> {
-  const metrics = composeMetrics(settings, elsewhere)
+  const metrics = composeMetrics(settings, provided)
   const { telemetry } = metrics
   const crowdsec =
-    settings.crowdsec && (elsewhere.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
+    settings.crowdsec && (provided.crowdsec ?? composeCrowdsec(settings.crowdsec, { telemetry, log }))
   if (crowdsec) telemetry.observeTable('crowdsec', () => crowdsec.table.readUse())
-  const { askForKept } = elsewhere
+  const { askForKept } = provided
   const files = new TableFiles({ crowdsec, askForKept, telemetry, log, now })
   const read = await files.readFirst(settings)
   const certificate = await readCertificate(settings, { askForKept, log })
   const tracing = await composeTracing(settings, telemetry, log)
-  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, elsewhere.now ?? now)
+  const throttledClients = createThrottledClients(THROTTLED_CLIENTS, provided.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
   const forgotten: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
   const counters =
-    elsewhere.count?.(telemetry, forgotten) ??
-    (await composeCounting(settings, { log, telemetry, forgotten, notify: elsewhere.notify }, elsewhere.now))
+    provided.count?.(telemetry, forgotten) ??
+    (await composeCounting(settings, { log, telemetry, forgotten, notify: provided.notify }, provided.now))
   const { limiter, wallNow, clientTable } = counters
   // The client's next request shows whether it exceeds the limit that an operator has just set.
   clientTable.entries.onOverride = forgotten
@@ -94,9 +94,9 @@ export async function composeServing(
     telemetry,
     tracing,
     log,
-    names: elsewhere.names ?? composeNames(),
+    names: provided.names ?? composeNames(),
     certificate,
-    warnsOfCertificate: elsewhere.warnsOfCertificate ?? true,
+    warnsOfCertificate: provided.warnsOfCertificate ?? true,
     isStopping: () => health.read().status === 'stopping',
   })
   const table = { hash: hashTable(settings), refusals: settings.refusals }
@@ -104,7 +104,7 @@ export async function composeServing(
     counters,
     throttledClients,
     log,
-    gateway: elsewhere.gatewayId ?? randomUUID(),
+    gateway: provided.gatewayId ?? randomUUID(),
     readTableHash: () => table.hash,
     readHealth: () => health.read(),
   })
@@ -113,7 +113,7 @@ export async function composeServing(
   return new Serving({ ...parts, throttledClients, clients })
 }
 
-function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: Elsewhere): Metrics {
+function composeMetrics(settings: GatewaySettings, { readConfig, readNode }: ProvidedParts): Metrics {
   return createMetrics({
     policies: currentRules(settings).map(({ policy }) => policy),
     limitsEnabled: !settings.rateLimitingDisabled,
