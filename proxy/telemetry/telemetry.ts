@@ -88,9 +88,9 @@ export type ListUse = {
   readonly list: string
   readonly entries: number
   /** Whether the list could be used when it was last read. */
-  readonly isLastRight: boolean
+  readonly lastReadSucceeded: boolean
   /** The time when the file was last read and could be used, in milliseconds of the wall clock. */
-  readonly lastRightAtMs: number
+  readonly lastSuccessAtMs: number
 }
 
 /**

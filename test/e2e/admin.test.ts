@@ -55,7 +55,7 @@ async function startAdmin(changed: Partial<AdminDeps> = {}, host = '127.0.0.1'):
       version: '1.2.3',
       limitsEnabled: true,
       rules: 6,
-      readConfig: () => ({ hash: '0123456789ab', isLastRight: true }),
+      readConfig: () => ({ hash: '0123456789ab', lastReadSucceeded: true }),
       workers: 1,
       uptimeMs: () => 61_999,
       readHealth,

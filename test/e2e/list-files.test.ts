@@ -68,7 +68,7 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     gateway = await start(place === 'workers' ? { WORKERS: '2' } : {})
   })
 
-  const waitUntilLastRight = (value: number): Promise<undefined> =>
+  const waitForLastRead = (value: number): Promise<undefined> =>
     eventually('the metric changes', async () =>
       (await metrics(gateway)).includes(
         `sluice_list_last_reload_successful{list="./lists/vpn.txt"} ${value}`,
@@ -107,10 +107,10 @@ describe.each(['one process', 'workers'])('%s', (place) => {
     )
     await gateway.waitUntilDenied('127.0.0.11')
     await gateway.waitUntilDenied('127.0.0.12', false)
-    await waitUntilLastRight(0)
+    await waitForLastRead(0)
     writeFileSync(gateway.list, '127.0.0.12\n127.0.0.13\n127.0.0.14\n')
     await gateway.waitUntilDenied('127.0.0.12')
-    await waitUntilLastRight(1)
+    await waitForLastRead(1)
     await eventually('all processes have the new list', async () =>
       (await metrics(gateway)).includes('sluice_list_entries{list="./lists/vpn.txt"} 3'),
     )
@@ -118,13 +118,13 @@ describe.each(['one process', 'workers'])('%s', (place) => {
 
   test('a list that is gone or empty stays in effect, and log and metrics say so until it is back', async () => {
     writeFileSync(gateway.list, '')
-    await waitUntilLastRight(0)
+    await waitForLastRead(0)
     await gateway.waitForLine(/vpn\.txt: the file is missing or empty.*keeping the previous one/)
     rmSync(gateway.list)
     expect(await gateway.status('127.0.0.12')).toBe(403)
     writeFileSync(gateway.list, '127.0.0.15\n')
     await gateway.waitUntilDenied('127.0.0.15')
-    await waitUntilLastRight(1)
+    await waitForLastRead(1)
   })
 
   test('a table whose list is bad is refused, and the old table stays', async () => {

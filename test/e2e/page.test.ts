@@ -183,7 +183,7 @@ test.each(['1', '2'])('an event has the counts, with WORKERS=%s', async (workers
   expect(data).toMatchObject({
     status: { status: 'ready', rules: 2, workers: Number(workers), limitsEnabled: true },
     breakerOpen: false,
-    config: { isLastRight: true },
+    config: { lastReadSucceeded: true },
     limited: {
       clients: [
         { policy: 'api', client: { ip: '127.0.0.9' }, refusals: 3 },
@@ -208,7 +208,7 @@ test('the page shows why a reload was refused until the settings are valid again
     const response = await listen(gateway.adminPort)
     const { data } = await eventWhere(
       response,
-      (event) => (event.data['config'] as { isLastRight: boolean }).isLastRight === isRight,
+      (event) => (event.data['config'] as { lastReadSucceeded: boolean }).lastReadSucceeded === isRight,
     )
     return (data['config'] as { mistakes: unknown }).mistakes
   }

@@ -11,7 +11,7 @@ const metrics = createMetrics({
   limitsEnabled: true,
   version: '1.2.3',
   readNode: watchProcess('sluice_'),
-  readConfig: () => ({ hash: '3f2a9c01be77', isLastRight: true, lastRightAtMs: 0 }),
+  readConfig: () => ({ hash: '3f2a9c01be77', lastReadSucceeded: true, lastSuccessAtMs: 0 }),
 })
 
 /** The cells of the rows that begin with the name of a metric. */

@@ -38,7 +38,7 @@ export function createApiRoutes(deps: {
   readonly version: string
   readonly limitsEnabled: boolean
   readonly rules: number
-  readonly readConfig: () => Pick<ConfigState, 'hash' | 'isLastRight'>
+  readonly readConfig: () => Pick<ConfigState, 'hash' | 'lastReadSucceeded'>
   readonly workers: number
   readonly uptimeMs: () => number
   readonly readHealth: () => HealthReport | Promise<HealthReport>
@@ -49,7 +49,7 @@ export function createApiRoutes(deps: {
     limitsEnabled: deps.limitsEnabled,
     rules: deps.rules,
     tableHash: deps.readConfig().hash,
-    lastReloadSuccessful: deps.readConfig().isLastRight,
+    lastReloadSuccessful: deps.readConfig().lastReadSucceeded,
     workers: deps.workers,
     ...(await deps.readHealth()),
   })

@@ -30,7 +30,7 @@ export async function readLiveStatus(options: {
     readActivities(),
   ])
   const { decisions, requests, connections, breakerOpen } = sumActivities(activities.all)
-  const { isLastRight, lastRightAtMs, mistakes = [] } = readConfig()
+  const { lastReadSucceeded, lastSuccessAtMs, mistakes = [] } = readConfig()
   // Most of thousands of rules have counted nothing.
   const counted = decisions.filter(([, outcomes]) => Object.values(outcomes).some((count) => count > 0))
   return {
@@ -40,7 +40,7 @@ export async function readLiveStatus(options: {
     breakerOpen,
     connections,
     requests,
-    config: { isLastRight, lastRightAt: lastRightAtMs, mistakes: mistakes.slice(0, SHOWN) },
+    config: { lastReadSucceeded, lastSuccessAt: lastSuccessAtMs, mistakes: mistakes.slice(0, SHOWN) },
     decisions: counted,
     limited,
     bans,

@@ -47,8 +47,8 @@ const MISTAKES_IN_LOG = 5
 class LiveList implements AddressList {
   file: string
   content: Content
-  isLastRight = true
-  lastRightAtMs = Date.now()
+  lastReadSucceeded = true
+  lastSuccessAtMs = Date.now()
   stop: (() => void) | undefined
 
   constructor(file: string, content: Content) {
@@ -61,15 +61,15 @@ class LiveList implements AddressList {
   }
 
   /** Whether the list has the content of the file with this signature, and the last read found it valid. */
-  hasLastRight(signature: string): boolean {
-    return this.isLastRight && this.content.signature === signature
+  isCurrent(signature: string): boolean {
+    return this.lastReadSucceeded && this.content.signature === signature
   }
 
   use(content: Content): void {
     void doInTurns(this.content.ranges.release())
     this.content = content
-    this.isLastRight = true
-    this.lastRightAtMs = Date.now()
+    this.lastReadSucceeded = true
+    this.lastSuccessAtMs = Date.now()
   }
 }
 
@@ -109,16 +109,16 @@ class LoadedLists implements LiveLists {
   readKept(location: string): KeptList | undefined {
     const list = this.#current.get(location)
     if (!list) return undefined
-    const { content, lastRightAtMs } = list
-    return { data: content.ranges.data, entries: content.entries, readAtMs: lastRightAtMs }
+    const { content, lastSuccessAtMs } = list
+    return { data: content.ranges.data, entries: content.entries, readAtMs: lastSuccessAtMs }
   }
 
   readUse(): readonly ListUse[] {
-    return [...this.#current.values()].map(({ file, content, isLastRight, lastRightAtMs }) => ({
+    return [...this.#current.values()].map(({ file, content, lastReadSucceeded, lastSuccessAtMs }) => ({
       list: file,
       entries: content.entries,
-      isLastRight,
-      lastRightAtMs,
+      lastReadSucceeded,
+      lastSuccessAtMs,
     }))
   }
 
@@ -155,8 +155,8 @@ class LoadedLists implements LiveLists {
       this.#logRefusal(file.file, error)
       const ranges = new SortedRanges(kept.data)
       const list = new LiveList(file.file, { ranges, entries: kept.entries, signature })
-      list.isLastRight = false
-      list.lastRightAtMs = kept.readAtMs
+      list.lastReadSucceeded = false
+      list.lastSuccessAtMs = kept.readAtMs
       return list
     }
   }
@@ -173,11 +173,11 @@ class LoadedLists implements LiveLists {
     try {
       const content = await this.#read({ file: list.file, location })
       // The file changed while it was read. The watcher calls this again when the file has stopped changing.
-      if (content.signature !== signatureOf(location) || list.hasLastRight(content.signature)) return
+      if (content.signature !== signatureOf(location) || list.isCurrent(content.signature)) return
       list.use(content)
       this.#log.info({ list: list.file, entries: content.entries }, 'list of addresses reloaded')
     } catch (error) {
-      list.isLastRight = false
+      list.lastReadSucceeded = false
       this.#logRefusal(list.file, error)
     }
   }
@@ -188,7 +188,7 @@ class LoadedLists implements LiveLists {
     const problems: string[] = []
     for (const file of files) {
       const list = this.#current.get(file.location)
-      if (list?.hasLastRight(signatureOf(file.location))) {
+      if (list?.isCurrent(signatureOf(file.location))) {
         next.set(file.location, list)
         continue
       }
@@ -226,7 +226,7 @@ class LoadedLists implements LiveLists {
     }
     const readAgain = (): void => void this.#inTurn(() => this.#readAgain(list, location))
     list.stop ??= watchFile(location, list.content.signature, readAgain, () => {
-      list.isLastRight = false
+      list.lastReadSucceeded = false
       this.#logRefusal(list.file, new SettingsError([`${list.file}: ${IS_GONE}`]))
     })
   }

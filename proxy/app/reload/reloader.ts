@@ -76,7 +76,7 @@ class TableReloader implements Reloader {
     this.#options = options
     this.#log = new ReloadLog(options.log)
     this.#running = options.running
-    this.#state = { hash: hashTable(options.running), isLastRight: true, lastRightAtMs: Date.now() }
+    this.#state = { hash: hashTable(options.running), lastReadSucceeded: true, lastSuccessAtMs: Date.now() }
   }
 
   reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome> {
@@ -105,11 +105,11 @@ class TableReloader implements Reloader {
     const applied = isSame || (await this.#apply(change))
     if (applied instanceof SettingsError) return this.#refuse(trigger, applied.problems)
     if (!applied) {
-      this.#state = { ...this.#state, isLastRight: false, mistakes: [notTaken] }
+      this.#state = { ...this.#state, lastReadSucceeded: false, mistakes: [notTaken] }
       this.#options.notify?.({ type: 'reload-failed', trigger, mistakes: [] })
       return { outcome: 'failed' }
     }
-    this.#state = { hash, isLastRight: true, lastRightAtMs: Date.now() }
+    this.#state = { hash, lastReadSucceeded: true, lastSuccessAtMs: Date.now() }
     await setImmediate()
     if (!isSame) this.#options.changed()
     await this.#log.reloaded(trigger, change, isSame, read.warnings)
@@ -128,7 +128,7 @@ class TableReloader implements Reloader {
   }
 
   #refuse(trigger: string, all: readonly string[]): ReloadOutcome {
-    this.#state = { ...this.#state, isLastRight: false, mistakes: all }
+    this.#state = { ...this.#state, lastReadSucceeded: false, mistakes: all }
     const mistakes = this.#log.refused(trigger, all)
     this.#options.notify?.({ type: 'reload-failed', trigger, mistakes })
     return { outcome: 'refused', mistakes: all }

@@ -16,11 +16,11 @@ export type ConfigState = {
   /** A short SHA-256 of the table. */
   readonly hash: string
   /** Whether the settings were valid, and could be applied, when they were last read. */
-  readonly isLastRight: boolean
+  readonly lastReadSucceeded: boolean
   /** The mistakes of the last read, each with its place; missing if it was successful. */
   readonly mistakes?: readonly string[]
   /** The time of the last successful read, in milliseconds of the wall clock. */
-  readonly lastRightAtMs: number
+  readonly lastSuccessAtMs: number
 }
 
 export type Metrics = {
@@ -98,7 +98,7 @@ function describe(
 }
 
 /** The last two metrics are named like those of Prometheus itself. */
-function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metric[] {
+function describeConfig({ hash, lastReadSucceeded, lastSuccessAtMs }: ConfigState): Metric[] {
   return [
     gauge(
       'sluice_config_info',
@@ -109,13 +109,13 @@ function describeConfig({ hash, isLastRight, lastRightAtMs }: ConfigState): Metr
     gauge(
       'sluice_config_last_reload_successful',
       '1 if the settings were valid when they were last read, else 0',
-      single(isLastRight ? 1 : 0),
+      single(lastReadSucceeded ? 1 : 0),
       'max',
     ),
     gauge(
       'sluice_config_last_reload_success_timestamp_seconds',
       'Unix time of the last time that the settings were read and valid',
-      single(lastRightAtMs / 1000),
+      single(lastSuccessAtMs / 1000),
       'max',
     ),
   ]

@@ -55,13 +55,13 @@ export function describeLists(counters: Counters): Metric[] {
     gauge(
       'sluice_list_last_reload_successful',
       '1 if the list of addresses was valid when it was last read, else 0',
-      byList(({ isLastRight }) => (isLastRight ? 1 : 0)),
+      byList(({ lastReadSucceeded }) => (lastReadSucceeded ? 1 : 0)),
       'min',
     ),
     gauge(
       'sluice_list_last_reload_success_timestamp_seconds',
       'Unix time of the last time that the list of addresses was read and valid',
-      byList(({ lastRightAtMs }) => lastRightAtMs / 1000),
+      byList(({ lastSuccessAtMs }) => lastSuccessAtMs / 1000),
       'min',
     ),
   ]

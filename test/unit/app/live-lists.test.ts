@@ -43,7 +43,7 @@ test('a list whose link is pointed back at an earlier version is right again', a
     versions.point(version)
     await eventually(`the list is ${version}`, () => {
       vi.advanceTimersByTime(LOOK_MS)
-      expect(lists.readUse()).toMatchObject([{ isLastRight: version === 'good' }])
+      expect(lists.readUse()).toMatchObject([{ lastReadSucceeded: version === 'good' }])
     })
     expect(list.has(address)).toBe(true)
   }
@@ -52,13 +52,13 @@ test('a list whose link is pointed back at an earlier version is right again', a
   versions.point('good')
   const again = await lists.prepare([file])
   again.commit()
-  expect(lists.readUse()).toMatchObject([{ isLastRight: true }])
+  expect(lists.readUse()).toMatchObject([{ lastReadSucceeded: true }])
   lists.close()
 })
 
 test.each([
-  ['good', '192.0.2.1\n192.0.2.8\n192.0.2.9\n', { entries: 3, isLastRight: true }],
-  ['bad', 'no address\n192.0.2.8\n192.0.2.9\n', { isLastRight: false }],
+  ['good', '192.0.2.1\n192.0.2.8\n192.0.2.9\n', { entries: 3, lastReadSucceeded: true }],
+  ['bad', 'no address\n192.0.2.8\n192.0.2.9\n', { lastReadSucceeded: false }],
 ])('a list that becomes %s while a reload is under way is read again after it', async (_, text, use) => {
   const location = join(makeTemporaryDirectory(), 'list.txt')
   writeFileSync(location, '192.0.2.9\n')

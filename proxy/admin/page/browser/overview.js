@@ -14,7 +14,7 @@ export function showHealth({ status, breakerOpen, workersAnswering, config }) {
   else if (status.store === 'unavailable' || breakerOpen) setHealth('Redis unavailable', 'bad')
   else if (!status.limitsEnabled) setHealth('Limits are switched off', 'warn')
   else if (workersAnswering < status.workers) setHealth('Not all workers answer', 'warn')
-  else if (!config.isLastRight) setHealth('The last reload was refused', 'warn')
+  else if (!config.lastReadSucceeded) setHealth('The last reload was refused', 'warn')
   else setHealth('Healthy', 'good')
 }
 
@@ -40,7 +40,7 @@ function describeOpen({ unavailableStoreNodes: nodes = [] }) {
 const kinds = { ready: 'good', available: 'good', unavailable: 'bad', stopping: 'warn', starting: 'warn' }
 
 export function showState({ status, workersAnswering, breakerOpen, connections, config }) {
-  const lastRight = formatTime(config.lastRightAt)
+  const lastSuccess = formatTime(config.lastSuccessAt)
   const shown = [
     ['Gateway', status.status, kinds[status.status]],
     ['Store', status.store === 'memory' ? 'in memory' : status.store, kinds[status.store]],
@@ -59,8 +59,8 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
     ['Table of limits', status.tableHash, ''],
     [
       'Last read',
-      config.isLastRight ? lastRight : `refused; in effect since ${lastRight}`,
-      config.isLastRight ? '' : 'warn',
+      config.lastReadSucceeded ? lastSuccess : `refused; in effect since ${lastSuccess}`,
+      config.lastReadSucceeded ? '' : 'warn',
     ],
   ]
   const list = at('state')
@@ -76,9 +76,9 @@ export function showState({ status, workersAnswering, breakerOpen, connections, 
 
 /** Shows why a reload was refused: each mistake is a line with its place, as `sluice validate` prints it. */
 export function showRefusedReload({ config }) {
-  const { isLastRight, mistakes = [] } = config
-  at('refused-reload').hidden = isLastRight || mistakes.length === 0
-  fill(at('reload-mistakes'), isLastRight ? [] : mistakes, {
+  const { lastReadSucceeded, mistakes = [] } = config
+  at('refused-reload').hidden = lastReadSucceeded || mistakes.length === 0
+  fill(at('reload-mistakes'), lastReadSucceeded ? [] : mistakes, {
     keyOf: (text) => text,
     makeOne: (text) => make('li', {}, text),
     writeOne: () => undefined,
