@@ -1,10 +1,12 @@
 import type { ErrorReply } from '../../shared/error-replies.ts'
+import type { ClientRequest } from '../http/message/client-request.ts'
 import { isHashedKey, mayHashAddress } from '../limits/keys/partition-key.ts'
 import { oneStateEach } from '../limits/replies.ts'
 import type { Denial } from '../limits/clients/lists/client-lists.ts'
 import { chargesOfStates, type Charge, type Decision } from '../limits/limiter.ts'
 import { overRouteOf, type Policy } from '../policy.ts'
 import type { RequestContext } from '../limits/verdict.ts'
+import type { Peer } from '../request/addresses/client-address.ts'
 import type { Access, LoggedRequest } from '../telemetry/access-log.ts'
 import type { ClientListName, DeviceOutcome, Rejection, Telemetry } from '../telemetry/telemetry.ts'
 import type { RequestTrace } from '../telemetry/tracing/tracing.ts'
@@ -167,6 +169,14 @@ export class ExchangeReport {
       plan: this.#plan,
     }
   }
+}
+
+const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
+
+/** Returns the `X-Request-Id` of a trusted proxy, so that a request has the same id in all logs; undefined if a new id is needed. */
+export function givenRequestId({ headers }: ClientRequest, { trusted }: Peer): string | undefined {
+  const given = trusted ? headers['x-request-id'] : undefined
+  return typeof given === 'string' && requestIdSyntax.test(given) ? given : undefined
 }
 
 /** Returns the key if it is a hash. Addresses are logged as `clientAddress`; networks and `global` do not identify a client. */

@@ -17,18 +17,12 @@ import type { RequestContext, RequestedCharges, Verdict } from '../limits/verdic
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, Decision, PolicyState, Turn } from '../limits/limiter.ts'
 import { hiddenHeaders, type Policy } from '../policy.ts'
-import {
-  connectionOf,
-  givenRequestId,
-  peerOf,
-  unknownClient,
-  type Peer,
-} from '../request/addresses/client-address.ts'
+import { connectionOf, peerOf, unknownClient, type Peer } from '../request/addresses/client-address.ts'
 import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { Rejection, UnreadKey } from '../telemetry/telemetry.ts'
 import { AuthRequest } from './auth-request.ts'
-import { ExchangeReport } from './exchange-report.ts'
+import { ExchangeReport, givenRequestId } from './exchange-report.ts'
 import { ForwardedRequest } from './forwarded-request.ts'
 import type { Handler, HandlerOptions, LiveOptions, OnUpgrade } from './handler-options.ts'
 import { routingRule } from './routing.ts'

@@ -202,11 +202,3 @@ export function peerOf(request: ClientRequest, options: PeerOptions): Peer | und
 export function connectionOf(request: ClientRequest): Socket {
   return request.socket
 }
-
-const requestIdSyntax = /^[A-Za-z0-9._:/=+-]{1,128}$/
-
-/** Returns the `X-Request-Id` of a trusted proxy, so that a request has the same id in all logs; undefined if a new id is needed. */
-export function givenRequestId({ headers }: ClientRequest, { trusted }: Peer): string | undefined {
-  const given = trusted ? headers['x-request-id'] : undefined
-  return typeof given === 'string' && requestIdSyntax.test(given) ? given : undefined
-}
