@@ -57,7 +57,7 @@ describe('the header of a CDN', () => {
     expect(await statusOf(cdn, 'CF-Connecting-IP: 203.0.113.2', 'X-Forwarded-For: 203.0.113.1')).toBe(200)
   })
 
-  test('is the only header that names the client: X-Forwarded-For is ignored', async () => {
+  test('the header of a CDN is the only header that names the client: X-Forwarded-For is ignored', async () => {
     expect(await statusOf(cdn, 'X-Forwarded-For: 203.0.113.3')).toBe(200)
     expect(await statusOf(cdn, 'X-Forwarded-For: 203.0.113.4')).toBe(429)
   })
@@ -87,7 +87,7 @@ describe('the header of a CDN', () => {
     expect(request && valuesOf(request, 'x-forwarded-for')).toEqual([cdn])
   })
 
-  test('is dropped from other clients, which count by their own address', async () => {
+  test('the header of a CDN is dropped from other clients, which count by their own address', async () => {
     const request = await seenOf(
       gateway.port,
       stranger,

@@ -48,7 +48,7 @@ const readable = {
 }
 
 describe('local replies', () => {
-  test('can be read by scripts of the origins, over HTTP/1.1', async () => {
+  test('local replies can be read by scripts of the origins, over HTTP/1.1', async () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
     const ask = (origin?: string, path = '/every') =>
       gateway.send('GET', path, origin === undefined ? {} : { headers: { origin } })
@@ -75,7 +75,7 @@ describe('local replies', () => {
     expect(about(malformed.headers)).toEqual(readable)
   })
 
-  test('can be read by scripts of the origins over HTTP/2, including all limit headers', async () => {
+  test('local replies can be read by scripts of the origins over HTTP/2, including all limit headers', async () => {
     const page = join(makeTemporaryDirectory(), 'page.html')
     writeFileSync(page, '')
     const yaml = `cors: { origins: ${cookies} }\nrateLimitHeaders: [x-ratelimit]\nrefusal: { html: ${page}, headers: { X-Support: mail } }\n`
@@ -93,7 +93,7 @@ describe('local replies', () => {
     })
   })
 
-  test("can be read by scripts of any origin with '*', without cookies", async () => {
+  test("local replies can be read by scripts of any origin with '*', without cookies", async () => {
     const gateway = await startWith("cors: { origins: ['*'] }\n")
     for (const headers of [{ origin: app }, {}]) {
       await gateway.send('GET', '/every')
@@ -104,7 +104,7 @@ describe('local replies', () => {
     }
   })
 
-  test('cannot be read by any script without cors', async () => {
+  test('local replies cannot be read by any script without cors', async () => {
     const gateway = await startWith('')
     await gateway.send('GET', '/every')
     const { status, headers } = await gateway.send('GET', '/every', { headers: { origin: app } })
@@ -114,7 +114,7 @@ describe('local replies', () => {
 })
 
 describe('preflights', () => {
-  test('count only under rules that name OPTIONS', async () => {
+  test('preflights count only under rules that name OPTIONS', async () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
     const options = async (path: string, headers: Record<string, string> = preflight) =>
       (await gateway.send('OPTIONS', path, { headers })).status
@@ -128,7 +128,7 @@ describe('preflights', () => {
     expect((await gateway.send('POST', '/every')).status).toBe(429)
   })
 
-  test('do not include other OPTIONS requests, nor any with a method override, a body or credentials', async () => {
+  test('preflights do not include other OPTIONS requests, nor any with a method override, a body or credentials', async () => {
     const gateway = await startWith(`cors: { origins: ${cookies} }\n`)
     const options = (path: string, headers: Record<string, string>, body?: string) =>
       gateway.send('OPTIONS', path, { headers, ...(body !== undefined && { body }) })
@@ -163,7 +163,7 @@ describe('preflights', () => {
     expect((await options('/hosted', { ...preflight, ...host })).status).toBe(200)
   })
 
-  test('count as any request without cors', async () => {
+  test('preflights count as any request without cors', async () => {
     const gateway = await startWith('')
     await gateway.send('OPTIONS', '/every', { headers: preflight })
     expect((await gateway.send('OPTIONS', '/every', { headers: preflight })).status).toBe(429)

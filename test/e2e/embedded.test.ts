@@ -51,7 +51,7 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(gateway, 3)).toEqual([200, 200, 429])
   })
 
-  test('begins a new calendar window when the clock is advanced to its start', async () => {
+  test('an embedded gateway begins a new calendar window when the clock is advanced to its start', async () => {
     await using daily = await startSluice({
       upstream,
       clock,
@@ -77,7 +77,7 @@ describe('a gateway in the process of a test', () => {
     expect(headers.get('ratelimit-policy')).toBe('"login";q=2;w=2419200')
   })
 
-  test('forgets counters, bans and overrides at reset', async () => {
+  test('an embedded gateway forgets counters, bans and overrides at reset', async () => {
     await logins(gateway, 3)
     const operate = (path: string, body: object): Promise<Response> =>
       fetch(`${gateway.adminUrl}/api/clients/${path}`, {
@@ -93,13 +93,13 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(gateway, 3)).toEqual([200, 200, 429])
   })
 
-  test('has health checks, metrics and the operator API', async () => {
+  test('an embedded gateway has health checks, metrics and the operator API', async () => {
     const metrics = await fetch(`${gateway.adminUrl}/metrics`).then((response) => response.text())
     expect(metrics).toContain('sluice_decisions_total{policy="login",outcome="refused"}')
     expect(await fetch(`${gateway.adminUrl}/readyz`).then(({ status }) => status)).toBe(200)
   })
 
-  test('leaves exceptions and signals of the process alone', () => {
+  test('an embedded gateway leaves exceptions and signals of the process alone', () => {
     expect(listening()).toEqual(before)
   })
 })

@@ -157,7 +157,7 @@ describe('a call whose client may still send', () => {
     return over
   }
 
-  test('is not ended by the timeouts of the server', async () => {
+  test('a call whose client may still send is not ended by the timeouts of the server', async () => {
     // Long enough for the server to answer after the client has sent, even on a busy machine.
     const env = { UPSTREAM_TIMEOUT: '1500ms', UPSTREAM_IDLE_TIMEOUT: '1500ms' }
     expect(await sayLate(connectGrpc((await startBefore(noLimits, env)).port, false), 2500)).toBe(status.OK)

@@ -39,7 +39,7 @@ function isResponse({ type, stream }: { type: number; stream: number }): boolean
 }
 
 describe('a connection that begins with the HTTP/2 preface', () => {
-  test('is served like one over TLS', async () => {
+  test('a connection that begins with the HTTP/2 preface is served like one over TLS', async () => {
     const session = connectHttp2(gateway.port, { cleartext: true })
     const replies = await Promise.all(
       Array.from({ length: 50 }, (_, i) => sendHttp2(session, { ':path': `/${i}` })),
@@ -55,7 +55,7 @@ describe('a connection that begins with the HTTP/2 preface', () => {
     expect(seen && fieldLines(seen, 'x-forwarded-proto')).toEqual(['http'])
   })
 
-  test('is counted by the same rules as HTTP/1.1', async () => {
+  test('a connection that begins with the HTTP/2 preface is counted by the same rules as HTTP/1.1', async () => {
     const counted = await startHosted({ UPSTREAM_URL: backend.url })
     const session = connectHttp2(counted.port, { cleartext: true })
     const login = { ':path': '/forgot-password', ':method': 'POST' }
@@ -68,14 +68,14 @@ describe('a connection that begins with the HTTP/2 preface', () => {
     expect((await counted.send('POST', '/forgot-password')).status).toBe(429)
   })
 
-  test('may come in pieces', async () => {
+  test('a connection that begins with the HTTP/2 preface may come in pieces', async () => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true, inPieces: true })
     raw.send(get)
     await raw.waitFor(isResponse)
     raw.socket.destroy()
   })
 
-  test('may have requests in its first packet', async () => {
+  test('a connection that begins with the HTTP/2 preface may have requests in its first packet', async () => {
     const raw = await connectRawHttp2(gateway.port, { cleartext: true })
     raw.send(get)
     await raw.waitFor(isResponse)
@@ -86,14 +86,14 @@ describe('a connection that begins with the HTTP/2 preface', () => {
     ['an empty line before it', '\r\n'],
     ['a request before it', 'GET /before HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['a request and its body before it', 'POST /before HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab'],
-  ])('is refused with %s', async (_, before) => {
+  ])('a connection that begins with the HTTP/2 preface is refused with %s', async (_, before) => {
     const hidden = frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/hidden'))
     const received = await sendRaw(gateway.port, before + preface + hidden.toString('latin1'))
     expect(received).toMatch(/HTTP\/1\.1 400 Bad Request\r\n[^]*"code":400/)
     expect(backend.seen.filter(({ url }) => url === '/hidden' || url === '*')).toEqual([])
   })
 
-  test('is served by curl', async () => {
+  test('a connection that begins with the HTTP/2 preface is served by curl', async () => {
     const { stdout } = await run('curl', [
       ...['-sS', '--http2-prior-knowledge', '-w', ' HTTP/%{http_version}'],
       `http://127.0.0.1:${gateway.port}/curl`,

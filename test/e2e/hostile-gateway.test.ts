@@ -100,7 +100,7 @@ describe('a program in the place of a gateway', () => {
     },
   )
 
-  test('cannot end the command with an exception', async () => {
+  test('a program in the place of a gateway cannot end the command with an exception', async () => {
     const strange = { toString: 1, valueOf: 1, toJSON: 1 }
     const bodies = [
       Object.fromEntries(Object.keys(anything).map((name) => [name, strange])),
@@ -133,7 +133,7 @@ describe('a program in the place of a gateway', () => {
     }
   })
 
-  test('cannot have the command read without end', async () => {
+  test('a program in the place of a gateway cannot have the command read without end', async () => {
     const piece = ' '.repeat(64 * 1024)
     const url = await answering((response, path) => {
       response.writeHead(200, {

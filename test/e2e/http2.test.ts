@@ -120,7 +120,7 @@ describe('an HTTP/2 request', () => {
     expect((await sendHttp2(session, { ...post, ':method': 'DELETE' }, '')).body).toBe('0')
   })
 
-  test('may end with trailers, which are not forwarded', async () => {
+  test('an HTTP/2 request may end with trailers, which are not forwarded', async () => {
     const reply = await new Promise((resolve) => {
       const stream = connectHttp2(gateway.port).request(
         { ':method': 'POST', ':path': '/trailers' },
@@ -134,7 +134,7 @@ describe('an HTTP/2 request', () => {
     expect(lastSeen().rawHeaders).not.toContain('x-late')
   })
 
-  test('counts against the rules, with the fields that say so', async () => {
+  test('an HTTP/2 request counts against the rules, with the fields that say so', async () => {
     const session = connectHttp2(gateway.port)
     const post = { ':method': 'POST', ':path': '/forgot-password' }
     for (let sent = 0; sent < 5; sent++) expect((await sendHttp2(session, post, 'x')).status).toBe(200)
@@ -291,7 +291,7 @@ describe('an HTTP/2 request', () => {
 })
 
 describe('an HTTP/2 response', () => {
-  test('has no fields of the connection, and each field as often as the backend sent it', async () => {
+  test('an HTTP/2 response has no fields of the connection, and each field as often as the backend sent it', async () => {
     const { rawHeaders } = await sendHttp2(connectHttp2(gateway.port), { ':path': '/fields' })
     const names = rawHeaders.filter((_, i) => i % 2 === 0)
     expect(names).toEqual([
@@ -344,12 +344,12 @@ describe('an HTTP/2 response', () => {
     expect(reply).toMatchObject({ status: 413, body: 'big', resetCode: 0 })
   })
 
-  test('is a 502 if HTTP/2 does not have its status', async () => {
+  test('an HTTP/2 response is a 502 if HTTP/2 does not have its status', async () => {
     const reply = await sendHttp2(connectHttp2(gateway.port), { ':path': '/odd-status' })
     expect(reply).toMatchObject({ status: 502, body: '{"code":502,"error":"The backend cannot be reached"}' })
   })
 
-  test('passes on events as they are sent', async () => {
+  test('an HTTP/2 response passes on events as they are sent', async () => {
     const stream = connectHttp2(gateway.port).request({ ':path': '/events' })
     const [event] = (await once(stream, 'data')) as [Buffer]
     expect(event.toString()).toBe('data: one\n\n')
@@ -367,7 +367,7 @@ describe('an HTTP/2 response', () => {
     expect(replies.map(({ body }) => body)).toEqual(Array.from({ length: 100 }, () => '1'))
   })
 
-  test('waits for a client that does not read, and others are served meanwhile', async () => {
+  test('an HTTP/2 response waits for a client that does not read, and others are served meanwhile', async () => {
     const session = connectHttp2(gateway.port)
     const large = session.request({ ':path': '/large' })
     await once(large, 'response')

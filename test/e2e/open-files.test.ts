@@ -72,7 +72,7 @@ test('an HTTP/2 connection that is closed to make room for another frees its fil
 describe('a limit of 256 open files', () => {
   const request = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n'
 
-  test('is logged at start, and a thousand connections leave some for /livez and the backend', async () => {
+  test('a limit of 256 open files is logged at start, and a thousand connections leave some for /livez and the backend', async () => {
     const held: ServerResponse[] = []
     const backend = await startBackend((request, response) => {
       if (request.url === '/held') held.push(response)

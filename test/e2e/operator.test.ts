@@ -119,7 +119,7 @@ describe('one process', () => {
     expect(nobody).toMatchObject({ status: 200, body: { reset: ['login'], counted: [] } })
   })
 
-  test('finds clients by secret header values, which it never shows', async () => {
+  test('the interface finds clients by secret header values, which it never shows', async () => {
     const from = newAddress()
     const key = `s3cret-${from}`
     await rush(gateway, 5, 'GET /keyed', from, { 'x-api-key': key })

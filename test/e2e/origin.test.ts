@@ -35,7 +35,7 @@ async function raw(
 }
 
 describe('GET /api/v1/me', () => {
-  test('answers exactly the seven fields', async () => {
+  test('GET /api/v1/me answers exactly the seven fields', async () => {
     const { status, headers, body } = await send(origin.port, 'GET', '/api/v1/me', {
       headers: { 'x-api-key': origin.key },
     })
@@ -69,7 +69,7 @@ describe('GET /api/v1/me', () => {
     ['a query', '/api/v1/me?a=b'],
     ['an empty query', '/api/v1/me?'],
     ['an absolute target', 'http://whatever.example:1/api/v1/me'],
-  ])('is served with %s', async (_, target) => {
+  ])('GET /api/v1/me is served with %s', async (_, target) => {
     expect((await send(origin.port, 'GET', target, { headers: { 'x-api-key': origin.key } })).status).toBe(
       200,
     )
@@ -187,7 +187,7 @@ describe('any other request', () => {
 })
 
 describe('a request that fails', () => {
-  test('is answered 500 and logged with its id, and the others are served', async () => {
+  test('a request that fails is answered 500 and logged with its id, and the others are served', async () => {
     const failing = await startOrigin()
     const database = new DatabaseSync(failing.database)
     database.exec('DROP TABLE api_key')
@@ -279,7 +279,7 @@ describe('starting', () => {
 })
 
 describe('stopping', () => {
-  test('lets a request in flight finish, closes idle connections and ends with status 0', async () => {
+  test('an origin that stops lets a request in flight finish, closes idle connections and ends with status 0', async () => {
     const stopped = await startOrigin()
     const idle = sendRaw(stopped.port, 'GET /health HTTP/1.1\r\nhost: o\r\n\r\n')
     const unused = sendRaw(stopped.port, '')

@@ -42,7 +42,7 @@ describe('the log', () => {
     await small.stop()
   })
 
-  test('is formatted for people on a terminal, with the name of the process', async () => {
+  test('the log is formatted for people on a terminal, with the name of the process', async () => {
     const onTerminal = 'data:text/javascript,process.stdout.isTTY=true'
     const small = await startSmall({ NODE_OPTIONS: `--import=${onTerminal}` })
     await small.tell('/log?lines=1')
@@ -51,7 +51,7 @@ describe('the log', () => {
     await small.stop()
   })
 
-  test('is complete and in order when the process exits at once', async () => {
+  test('the log is complete and in order when the process exits at once', async () => {
     const small = await startSmall()
     // Ten times the capacity of a pipe.
     await small.tell('/log?lines=4000&bytes=50')

@@ -41,11 +41,11 @@ async function seenOf(port: number, names: readonly string[], ...more: string[])
 }
 
 describe('headers that only a proxy should set', () => {
-  test('does not reach the backend from a client', async () => {
+  test('headers that only a proxy should set do not reach the backend from a client', async () => {
     expect(await seenOf(gateway.port, [...stolen, own])).toEqual([own])
   })
 
-  test('does not reach it with a handshake', async () => {
+  test('headers that only a proxy should set do not reach the backend with a handshake', async () => {
     const handshake = [
       'Connection: Upgrade',
       'Upgrade: websocket',
@@ -55,7 +55,7 @@ describe('headers that only a proxy should set', () => {
     expect(await seenOf(gateway.port, [...stolen, own], ...handshake)).toEqual([own])
   })
 
-  test('does not reach it over HTTP/2', async () => {
+  test('headers that only a proxy should set do not reach the backend over HTTP/2', async () => {
     const path = '/over-http2'
     const headers = Object.fromEntries([...stolen, own].map((name) => [name.toLowerCase(), 'sent']))
     const { status } = await sendHttp2(connectHttp2(secure.port), { ':path': path, ...headers })

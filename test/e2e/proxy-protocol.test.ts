@@ -130,12 +130,12 @@ test.each([
 })
 
 describe('anybody else', () => {
-  test('is served without a header', async () => {
+  test('a peer that is no trusted proxy is served without a PROXY header', async () => {
     expect(await exchange(stranger, request)).toMatch(/^HTTP\/1\.1 200 /)
     expect(clientSeen()).toEqual([stranger, stranger])
   })
 
-  test('cannot name a client', async () => {
+  test('a peer that is no trusted proxy cannot name a client', async () => {
     const before = backend.seen.length
     expect(await exchange(stranger, version1 + request)).toMatch(/^HTTP\/1\.1 400 /)
     expect(await exchange(stranger, version2 + request)).toMatch(/^HTTP\/1\.1 400 /)

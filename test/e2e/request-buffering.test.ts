@@ -147,7 +147,7 @@ describe('a body that is sent slowly', () => {
     expect(seenAt(path)).toMatch(/\r\ncontent-length: 3\r\n\r\nabc$/)
   })
 
-  test('is asked for with 100 Continue', async () => {
+  test('a body that is sent slowly is asked for with 100 Continue', async () => {
     const path = freshPath()
     const { socket, received } = await open()
     socket.write(head(path, 'Content-Length: 2', 'Expect: 100-continue'))

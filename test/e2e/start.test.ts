@@ -154,7 +154,7 @@ describe('npm start', () => {
     ['PORT', /^cannot listen: port (\d+) is in use by another process, set PORT to another$/],
     ['ADMIN_PORT', /^cannot listen: port (\d+) .*, set ADMIN_PORT to another$/],
     ['ORIGIN_PORT', /^cannot listen: port (\d+) .*, set ORIGIN_PORT to another, or .*: npm run gateway$/],
-  ])('starts nothing and tells no key where %s is taken', async (variable, message) => {
+  ])('npm start starts nothing and tells no key where %s is taken', async (variable, message) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const taken = String((other.address() as { port: number }).port)
@@ -173,21 +173,24 @@ describe('npm start', () => {
     await expectToEndWith(started, 'gateway')
   })
 
-  test.each(['UPSTREAM_URL', 'sluice.yaml'])('starts no origin where %s names a backend', async (source) => {
-    const { directory, env, port } = await choosePlace()
-    const backend = await startBackend()
-    if (source === 'sluice.yaml') writeFileSync(join(directory, source), `upstream: ${backend.url}\n`)
-    const more = source === 'sluice.yaml' ? {} : { UPSTREAM_URL: backend.url }
-    const started = start({ directory, env, port }, more)
-    await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
-    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200)
-    expect(started.output()).toContain(`Only the gateway is started, in front of ${backend.url}/`)
-    expect(await started.stop()).toBe(0)
-    expect(started.output()).not.toMatch(/"name":"origin"|sluice_/)
-    expect(existsSync(join(directory, 'data'))).toBe(false)
-  })
+  test.each(['UPSTREAM_URL', 'sluice.yaml'])(
+    'npm start starts no origin where %s names a backend',
+    async (source) => {
+      const { directory, env, port } = await choosePlace()
+      const backend = await startBackend()
+      if (source === 'sluice.yaml') writeFileSync(join(directory, source), `upstream: ${backend.url}\n`)
+      const more = source === 'sluice.yaml' ? {} : { UPSTREAM_URL: backend.url }
+      const started = start({ directory, env, port }, more)
+      await started.waitForLine(/"name":"gateway".*"msg":"listening"/)
+      expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200)
+      expect(started.output()).toContain(`Only the gateway is started, in front of ${backend.url}/`)
+      expect(await started.stop()).toBe(0)
+      expect(started.output()).not.toMatch(/"name":"origin"|sluice_/)
+      expect(existsSync(join(directory, 'data'))).toBe(false)
+    },
+  )
 
-  test('starts no origin where routes name backends, and other hosts get 404', async () => {
+  test('npm start starts no origin where routes name backends, and other hosts get 404', async () => {
     const { directory, env, port } = await choosePlace()
     const backend = await startBackend()
     const routes = `routes: [{ name: shop, hosts: [localhost], upstream: ${backend.url} }]\n`
@@ -201,7 +204,7 @@ describe('npm start', () => {
     expect(existsSync(join(directory, 'data'))).toBe(false)
   })
 
-  test('starts both where a route leads to the origin, and other hosts get 404', async () => {
+  test('npm start starts both where a route leads to the origin, and other hosts get 404', async () => {
     const { directory, env, port } = await choosePlace()
     const routes = `routes: [{ name: demo, hosts: [localhost], upstream: "http://127.0.0.1:${env['ORIGIN_PORT']}" }]\n`
     writeFileSync(join(directory, 'sluice.yaml'), routes)
@@ -212,7 +215,7 @@ describe('npm start', () => {
     await stopTwice(started, 'SIGTERM')
   })
 
-  test('starts both where the named backend is the origin itself; SIGTERM to all of it stops it', async () => {
+  test('npm start starts both where the named backend is the origin itself; SIGTERM to all processes stops them', async () => {
     const { directory, env, port } = await choosePlace()
     const started = start(
       { directory, env, port },
@@ -245,7 +248,7 @@ describe('npm start', () => {
     other.close()
   })
 
-  test('reports every wrong setting of both, once, and starts nothing', async () => {
+  test('npm start reports every wrong setting of both, once, and starts nothing', async () => {
     const wrong = { PORT: 'eighty', ORIGIN_PORT: '70000', LOG_LEVEL: 'loud' }
     const { status, stdout, stderr } = await runNode('scripts/start.ts', { ...place.env, ...wrong }, [], {
       cwd: place.directory,

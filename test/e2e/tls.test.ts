@@ -130,7 +130,7 @@ describe('HTTPS', () => {
     expect(gateway.output()).not.toContain('"level":"error"')
   })
 
-  test('takes up no other upgrade than WebSocket', async () => {
+  test('HTTPS takes up no other upgrade than WebSocket', async () => {
     const backend = await startBackend((_, response) => response.end('served'))
     const gateway = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })
     const socket = await handshake(gateway.port, { ALPNProtocols: ['http/1.1'] })
@@ -327,7 +327,7 @@ describe('an HTTPS backend', () => {
     return send(port, 'POST', '/', { body: 'x' })
   }
 
-  test('is verified by the authorities that are named', async () => {
+  test('an HTTPS backend is verified by the authorities that are named', async () => {
     const url = await startSecureBackend('first')
     const gateway = await startHosted({ UPSTREAM_URL: url, UPSTREAM_CA_FILE: authorityFile })
     expect(await ask(gateway)).toMatchObject({ status: 200, body: 'secure http' })
@@ -358,14 +358,17 @@ describe('a client that ends its direction', () => {
     ['nothing', ''],
     ['the head of a record', '\x16\x03\x01\x02'],
     ['a part of its first message', `\x16\x03\x01\x02\x00\x01${'\0'.repeat(99)}`],
-  ])('is disconnected at once if it has sent %s of a handshake', async (_, sent) => {
-    const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })
-    const socket = connectTcp({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true })
-    socket.resume().end(sent, 'latin1')
-    // With `allowHalfOpen`, this waits only for the end of the gateway's direction.
-    await once(socket, 'end')
-    socket.destroy()
-  })
+  ])(
+    'a client that ends its direction is disconnected at once if it has sent %s of a handshake',
+    async (_, sent) => {
+      const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })
+      const socket = connectTcp({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true })
+      socket.resume().end(sent, 'latin1')
+      // With `allowHalfOpen`, this waits only for the end of the gateway's direction.
+      await once(socket, 'end')
+      socket.destroy()
+    },
+  )
 
   test('still gets the 400 for its request after the handshake', async () => {
     const gateway = await startHosted({ ...tlsSettings(), HEADERS_TIMEOUT: '1h' })

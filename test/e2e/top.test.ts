@@ -105,7 +105,7 @@ describe('top', () => {
     expect(stripVTControlCharacters(shown)).toContain('sluice http')
   })
 
-  test('ends at once when q is pressed while the gateway does not answer', async () => {
+  test('top ends at once when q is pressed while the gateway does not answer', async () => {
     const silent = await startBackend((_, response) => {
       if (silent.seen.length === 1) response.end('event: status\ndata: {"at":1}\n\n')
     })
@@ -117,7 +117,7 @@ describe('top', () => {
     expect(await Promise.race([ended, passes(6_000)])).toBe(0)
   })
 
-  test('is negative where nothing answers, or the token is wrong', async () => {
+  test('top is negative where nothing answers, or the token is wrong', async () => {
     const away = await runHosted(['top', '--admin', `http://127.0.0.1:${CLOSED_PORT}`])
     expect(away).toMatchObject({ status: 1, stdout: '' })
     const wrong = await runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: 'of-another-gateway' })
@@ -140,7 +140,7 @@ describe('the lines', () => {
   })
   const hostile = { policy: 'a', client: { 'cookie:x': '\u001b[2J\u202e\r\n' }, refusals: 1, resetSeconds: 1 }
 
-  test('have the rules with the most refusals first, and nothing that moves a cursor', () => {
+  test('the lines of top have the rules with the most refusals first, and nothing that moves a cursor', () => {
     const snapshot = makeSnapshot('http://a', event(200, [hostile]), readCounts(event(100, [])))
     expect(snapshot.rules).toEqual([
       { name: 'b', allowed: 0, refused: 200, shadow: 0 },
@@ -151,7 +151,7 @@ describe('the lines', () => {
     expect(lines.at(-1)).toContain('\\u001b[2J\\u202e')
   })
 
-  test('are as many as there is room for, with both tables', () => {
+  test('the lines of top are as many as there is room for, with both tables', () => {
     const clients = Array.from({ length: 50 }, () => hostile)
     const lines = linesOf(makeSnapshot('http://a', event(2, clients), undefined), 12)
     expect(lines).toHaveLength(12)

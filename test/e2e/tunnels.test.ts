@@ -91,7 +91,7 @@ describe('a tunnel', () => {
   })
 
   // Sometimes the write fails first and sometimes the read; either failure must end both sides.
-  test('ends when the backend resets it while the client sends', async () => {
+  test('a tunnel ends when the backend resets it while the client sends', async () => {
     for (let tries = 0; tries < 25; tries++) {
       const client = await openTunnel(gateway.port)
       const upstream = await agreeing.next()
@@ -105,7 +105,7 @@ describe('a tunnel', () => {
     await untilMetric(gateway, 'sluice_upgrades', 0)
   })
 
-  test('forwards bytes that came with the handshake and with its response', async () => {
+  test('a tunnel forwards bytes that came with the handshake and with its response', async () => {
     const early = Buffer.from('8280aabbccdd', 'hex')
     const client = begin(gateway.port, early)
     const backend = await agreeing.next()
@@ -118,7 +118,7 @@ describe('a tunnel', () => {
     client.destroy()
   })
 
-  test('forwards a half-close of each side, and the bytes that the other sends after it', async () => {
+  test('a tunnel forwards a half-close of each side, and the bytes that the other sends after it', async () => {
     for (const clientFirst of [true, false]) {
       const client = await openTunnel(gateway.port)
       const backend = await agreeing.next()
@@ -132,7 +132,7 @@ describe('a tunnel', () => {
     await untilMetric(gateway, 'sluice_upgrades', 0)
   })
 
-  test('waits for the slower side', async () => {
+  test('a tunnel waits for the slower side', async () => {
     const client = await openTunnel(gateway.port)
     const backend = await agreeing.next()
     client.pause()
@@ -150,7 +150,7 @@ describe('a tunnel', () => {
     client.end()
   })
 
-  test('ends on one side when it breaks off on the other', async () => {
+  test('a tunnel ends on one side when it breaks off on the other', async () => {
     const client = await openTunnel(gateway.port)
     const end = readToEnd(await agreeing.next())
     client.resetAndDestroy()
@@ -163,7 +163,7 @@ describe('a tunnel', () => {
     await untilMetric(gateway, 'sluice_upgrades', 0)
   })
 
-  test('goes through TLS too', async () => {
+  test('a tunnel goes through TLS too', async () => {
     const secure = await startHosted({ UPSTREAM_URL: agreeing.backend.url, ...tlsSettings() })
     const client = connectTls({ port: secure.port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
     client.write(handshake)
@@ -179,7 +179,7 @@ describe('a tunnel', () => {
     client.destroy()
   })
 
-  test('counts as a connection', async () => {
+  test('a tunnel counts as a connection', async () => {
     const narrow = await startHosted({ UPSTREAM_URL: agreeing.backend.url, MAX_CONNECTIONS: '1' })
     const client = await openTunnel(narrow.port)
     expect(await sendRaw(narrow.port, handshake)).toBe('')

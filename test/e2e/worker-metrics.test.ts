@@ -42,7 +42,7 @@ async function startCluster(workers: number): Promise<Cluster> {
 const okRequests = (found: Exposition): number => found.value('sluice_requests_total', { class: '2xx' })
 
 describe.concurrent('metrics of several workers', () => {
-  test('are their sum, or another fitting aggregate', async () => {
+  test('metrics of several workers are their sum, or another fitting aggregate', async () => {
     const cluster = await startCluster(3)
     await cluster.tell(1, 'count', 1)
     await cluster.tell(2, 'count', 20)
@@ -126,7 +126,7 @@ test('with Redis, the capacity of bans and overrides is that of the processes th
 })
 
 describe.concurrent('health of several workers', () => {
-  test('is ready if one worker is; the store is unavailable if it is for one worker', async () => {
+  test('health of several workers is ready if one worker is; the store is unavailable if it is for one worker', async () => {
     const cluster = await startCluster(2)
     expect((await cluster.readiness()).status).toBe(503)
     await cluster.tell(2, 'ready')

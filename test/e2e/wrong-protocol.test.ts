@@ -12,7 +12,7 @@ const plain = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const takesHttps = '{"code":400,"error":"Plain HTTP request sent to an HTTPS port"}'
 
 describe('plain HTTP on the HTTPS port', () => {
-  test('is answered 400, however long it is, and logged once a minute', async () => {
+  test('plain HTTP on the HTTPS port is answered 400, however long it is, and logged once a minute', async () => {
     const { url } = await startBackend()
     const gateway = await startGateway({ UPSTREAM_URL: url, ...tlsSettings() })
     const long = `POST / HTTP/1.1\r\nHost: a\r\n${'X: y\r\n'.repeat(2_000)}\r\n`

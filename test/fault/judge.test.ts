@@ -265,6 +265,6 @@ const wrong: readonly [string, History][] = [
 ]
 
 describe('the judge', () => {
-  test.each(sound)('finds nothing in: %s', (_, history) => expect(judge(history)).toEqual([]))
+  test.each(sound)('the judge finds nothing in: %s', (_, history) => expect(judge(history)).toEqual([]))
   test.each(wrong)('finds: %s', (_, history) => expect(judge(history)).not.toEqual([]))
 })

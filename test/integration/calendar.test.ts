@@ -72,12 +72,15 @@ describe('a window of the calendar in Redis', () => {
     },
   )
 
-  test.each([-50, 50])('ends at the hour where the clock of the gateway is %i hours ahead', async (hours) => {
-    const atMs = Date.parse('2027-05-05T05:40:00Z')
-    const policy = byCalendar(5, { unit: 'hour' }, 3_600_000)
-    const { resetMs } = await decideAt(policy, newClient(), atMs, atMs + hours * 3_600_000)
-    expect(resetMs).toBe(20 * 60_000)
-  })
+  test.each([-50, 50])(
+    'a window of the calendar in Redis ends at the hour where the clock of the gateway is %i hours ahead',
+    async (hours) => {
+      const atMs = Date.parse('2027-05-05T05:40:00Z')
+      const policy = byCalendar(5, { unit: 'hour' }, 3_600_000)
+      const { resetMs } = await decideAt(policy, newClient(), atMs, atMs + hours * 3_600_000)
+      expect(resetMs).toBe(20 * 60_000)
+    },
+  )
 
   test.each([
     ['ends later', -20_000],
@@ -97,7 +100,7 @@ describe('a window of the calendar in Redis', () => {
     expect(await expiryMs(redis, key)).toBe(border)
   })
 
-  test('gets requests admitted without Redis only while their window runs', async () => {
+  test('a window of the calendar in Redis gets requests admitted without Redis only while their window runs', async () => {
     const policy = byCalendar(50, { unit: 'month' }, lengthsMs.month)
     const atMs = Date.parse('2027-01-31T23:59:50Z')
     const client = newClient()
@@ -118,7 +121,7 @@ describe('a window of the calendar in Redis', () => {
     expect(await used()).toBe(8)
   })
 
-  test('admits the quota in each window, of two gateways whose clocks are three seconds apart', async () => {
+  test('a window of the calendar in Redis admits the quota in each window, of two gateways whose clocks are three seconds apart', async () => {
     const windowMs = 1_000
     const client = keyOf(describePolicy(byCalendar(5, { unit: 'hour' }, windowMs), 'sluice:1'), newClient())
     /** Uses the seconds around the gateway's own time in place of hours, for which a test cannot wait. */

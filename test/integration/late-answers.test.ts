@@ -106,7 +106,7 @@ describe('requests in flight that were admitted without Redis', () => {
   const ask = async (limiter: RunningLimiter): Promise<Decision['outcome']> =>
     (await limiter.decide(charges)).outcome
 
-  test('count without a gap when the answer comes late', async (test) => {
+  test('requests in flight that were admitted without Redis count without a gap when the answer comes late', async (test) => {
     const { relay, limiter } = await startBehindRelay(1000, test)
     const end = await admitTwo(relay, limiter, 'pause')
     await relay.set({ kind: 'none' })
@@ -116,7 +116,7 @@ describe('requests in flight that were admitted without Redis', () => {
     await eventually('another one passes', async () => (await ask(limiter)) === 'allowed')
   })
 
-  test('count from the next answer on if Redis has not heard of them', async (test) => {
+  test('requests in flight that were admitted without Redis count from the next answer on if Redis has not heard of them', async (test) => {
     const { relay, limiter } = await startBehindRelay(1000, test)
     const end = await admitTwo(relay, limiter, 'swallow')
     const disconnected = new Promise((resolve) => limiter.connection.client.once('close', resolve))

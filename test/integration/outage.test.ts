@@ -53,7 +53,7 @@ function transitions({ logLines }: RunningLimiter): string[] {
 }
 
 describe('Redis that hangs', () => {
-  test('delays no request beyond the timeout, and none at all once the circuit breaker is open', async () => {
+  test('Redis that hangs delays no request beyond the timeout, and none at all once the circuit breaker is open', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const second = await openAnsweringLimiter(server.url)
@@ -103,7 +103,7 @@ describe('Redis that hangs', () => {
     expect(transitions(second)).toEqual([])
   })
 
-  test('is given up for all that wait at once, not one after the other', async () => {
+  test('Redis that hangs is given up by all waiting requests at once, not by one after the other', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     await server.signal('SIGSTOP')
@@ -119,7 +119,7 @@ describe('Redis that hangs', () => {
     expect(inTime).toEqual(Array<boolean>(40).fill(true))
   })
 
-  test('does not count as hanging when it was this process that paused', async () => {
+  test('Redis does not count as hanging when this process has paused', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url, storeTimeoutMs)
     const login = makePolicy('login', 1000, 60_000)
@@ -134,7 +134,7 @@ describe('Redis that hangs', () => {
 })
 
 describe('requests admitted during an outage of Redis', () => {
-  test('are added once, to current windows, with the rest of their time', async () => {
+  test('requests admitted during an outage of Redis are added once, to current windows, with the rest of their time', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url)
     const login = makePolicy('login', 10, 60_000)
@@ -171,7 +171,7 @@ describe('requests admitted during an outage of Redis', () => {
     expect(await redis.get(`sluice:1:{${known}}:login:60000`)).toBe('7')
   })
 
-  test('is added in parts where it is much, before Redis decides again', async () => {
+  test('many requests admitted during an outage of Redis are added in parts, before Redis decides again', async () => {
     const server = await startRedisServer()
     const limiter = await openAnsweringLimiter(server.url)
     const login = makePolicy('login', 1, 60_000)
@@ -187,7 +187,7 @@ describe('requests admitted during an outage of Redis', () => {
     expect((await redis.keys('sluice:1:*:login:60000')).length).toBe(2_300)
   })
 
-  test('is not lost and not added twice when the answer to adding is lost', async () => {
+  test('requests admitted during an outage of Redis are neither lost nor added twice if the answer to adding them is lost', async () => {
     const server = await startRedisServer()
     const redis = openRedis(server.url)
     await redis.ping()
@@ -211,7 +211,7 @@ describe('requests admitted during an outage of Redis', () => {
 })
 
 describe('unreachable Redis', () => {
-  test('fails decisions in flight at once when it exits', async () => {
+  test('decisions in flight fail at once when Redis exits', async () => {
     const server = await startRedisServer()
     // Longer than this test may take.
     const limiter = await openAnsweringLimiter(server.url, 600_000)
@@ -225,7 +225,7 @@ describe('unreachable Redis', () => {
     expect(await asked).toEqual({ outcome: 'unavailable', uncertain: true })
   })
 
-  test('does not prevent start and serving, and is used once it is available', async () => {
+  test('unreachable Redis does not prevent start and serving, and is used once it is available', async () => {
     const port = await freePort()
     const limiter = openLimiter(`redis://127.0.0.1:${port}`)
     const login = makePolicy('login', 5, 60_000)
@@ -247,7 +247,7 @@ describe('unreachable Redis', () => {
     await server.stop()
   })
 
-  test('may restart empty, and no request waits meanwhile', async () => {
+  test('Redis may restart empty, and no request waits meanwhile', async () => {
     const server = await startRedisServer()
     const first = await openAnsweringLimiter(server.url)
     const second = await openAnsweringLimiter(server.url)
@@ -271,7 +271,7 @@ describe('unreachable Redis', () => {
 })
 
 describe('connections that are cut all the time', () => {
-  test('count the admitted requests, plus at most those in flight at each cut', async () => {
+  test('connections that are cut all the time count the admitted requests, plus at most those in flight at each cut', async () => {
     const server = await startRedisServer()
     // The limiter notices a cut at once. An answer that is merely late, on a busy machine, must not count as a cut.
     const limiter = await openAnsweringLimiter(server.url, 30_000)

@@ -50,7 +50,7 @@ async function waitForFirstLook(): Promise<void> {
 }
 
 describe('the keys in Redis', () => {
-  test('are plain integers that expire with the window, named by client, policy and window', async () => {
+  test('the keys in Redis are plain integers that expire with the window, named by client, policy and window', async () => {
     await limiter.decide(chargeAll('2001:db8::/64', [login]))
     await limiter.decide(chargeAll('2001:db8::/64', [login]))
     expect(await redis.keys('sluice:1:{*')).toEqual(['sluice:1:{2001:db8::/64}:login:60000'])
@@ -58,7 +58,7 @@ describe('the keys in Redis', () => {
     expect(await redis.pttl('sluice:1:{2001:db8::/64}:login:60000')).toBeGreaterThan(59_000)
   })
 
-  test('all have an expiry, whatever was asked', async () => {
+  test('the keys in Redis all have an expiry, whatever was asked', async () => {
     const client = newClient()
     const policies = [
       login,
@@ -73,7 +73,7 @@ describe('the keys in Redis', () => {
     for (const key of keys) expect(await redis.pttl(key), key).toBeGreaterThan(0)
   })
 
-  test('are given an expiry where one has lost it', async () => {
+  test('a key in Redis that has lost its expiry gets one', async () => {
     await redis.set('sluice:1:{ip:x}:login:60000', '1')
     expect(await limiter.decide(chargeAll('ip:x', [login]))).toMatchObject({
       states: [{ remaining: 1, resetMs: 60_000 }],
@@ -81,7 +81,7 @@ describe('the keys in Redis', () => {
     expect(await redis.pttl('sluice:1:{ip:x}:login:60000')).toBeGreaterThan(59_000)
   })
 
-  test('do not count refused requests', async () => {
+  test('the keys in Redis do not count refused requests', async () => {
     const client = newClient()
     const decisions = await decideAtOnce([limiter], 50, chargeAll(client, [login]))
     expect(countAllowed(decisions)).toBe(3)
@@ -90,7 +90,7 @@ describe('the keys in Redis', () => {
 })
 
 describe('a changed table', () => {
-  test('takes effect at once on running counters where the quota changed', async () => {
+  test('a changed quota takes effect at once on running counters', async () => {
     const client = newClient()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
     const raised = chargeAll(client, [makePolicy('login', 10, 60_000)])
@@ -99,7 +99,7 @@ describe('a changed table', () => {
     expect(await limiter.decide(lowered)).toMatchObject({ outcome: 'refused', states: [{ remaining: 0 }] })
   })
 
-  test('starts new counters where the window changed', async () => {
+  test('a changed window starts new counters', async () => {
     const client = newClient()
     for (let i = 0; i < 4; i++) await limiter.decide(chargeAll(client, [login]))
     const longer = chargeAll(client, [makePolicy('login', 3, 90_000)])
@@ -118,7 +118,7 @@ describe('the commands to Redis', () => {
     expect(limiter.telemetry).toMatchObject({ answers: 2, failures: 0 })
   })
 
-  test('are several where there are very many requests', async () => {
+  test('very many requests of one turn go to Redis in several commands', async () => {
     await limiter.decide(chargeAll(newClient(), [login]))
     await redis.config('RESETSTAT')
     const decisions = await decideForEach(limiter, Array.from({ length: 1000 }, newClient), [login])
@@ -126,7 +126,7 @@ describe('the commands to Redis', () => {
     expect(await callsOf('evalsha')).toBe(4)
   })
 
-  test('are not sent for a client known to be over the limit, until its window ends', async () => {
+  test('no command is sent to Redis for a client known to be over the limit, until its window ends', async () => {
     await atSomePace(async (pace) => {
       const client = newClient()
       const brief = makePolicy('brief', 1, 1000 * pace)
@@ -153,7 +153,7 @@ describe('the commands to Redis', () => {
     expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'allowed' })
   })
 
-  test('count once when Redis has forgotten the scripts', async () => {
+  test('a command counts once when Redis has forgotten the scripts', async () => {
     const client = newClient()
     const many = makePolicy('many', 1000, 60_000)
     for (let round = 0; round < 5; round++) {
@@ -194,7 +194,7 @@ describe('a key that holds no counter', () => {
     expect(JSON.stringify(errors)).not.toContain(bad)
   })
 
-  test('answers 503 where the rule is closed, and says that nothing was counted', async () => {
+  test('a key that holds no counter is answered 503 where the rule is closed, and nothing was counted', async () => {
     const client = newClient()
     const strict = makePolicy('strict', 3, 60_000, { onStoreError: 'closed' })
     await redis.set(`sluice:1:{${client}}:strict:60000`, 'no number', 'PX', 60_000)

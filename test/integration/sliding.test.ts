@@ -54,7 +54,7 @@ async function admitEarlier(client: string, agesMs: readonly number[], policy = 
 }
 
 describe('the keys of sliding windows in Redis', () => {
-  test('are lists of times that expire with the last one, without refused requests', async () => {
+  test('the keys of sliding windows in Redis are lists of times that expire with the last one, without refused requests', async () => {
     const client = newClient()
     const fromUs = await nowUs()
     expect(countAllowed(await decideAtOnce([limiter], 50, chargeAll(client, [mail])))).toBe(3)
@@ -72,7 +72,7 @@ describe('the keys of sliding windows in Redis', () => {
     )
   })
 
-  test('drop times that have left the window at the next request, be it one or thousands', async () => {
+  test('the keys of sliding windows in Redis drop times that have left the window at the next request, be it one or thousands', async () => {
     const many = makePolicy('many', 10_000, 60_000, { algorithm: 'sliding' })
     for (const gone of [1, 2, 3, 777, 9_998]) {
       const client = newClient()
@@ -85,7 +85,7 @@ describe('the keys of sliding windows in Redis', () => {
     }
   })
 
-  test('are new if window or algorithm changed, and kept if the number of requests changed', async () => {
+  test('the keys of sliding windows in Redis are new if window or algorithm changed, and kept if the number of requests changed', async () => {
     const client = newClient()
     const decide = (changed: object) => limiter.decide(chargeAll(client, [{ ...mail, ...changed }]))
     await admitEarlier(client, [50_000, 40_000, 30_000])
@@ -139,7 +139,7 @@ test.each([
 )
 
 describe('requests admitted during an outage of Redis', () => {
-  test('is added with its age, so that no span has more than the rule allows from each', async () => {
+  test('a request admitted during an outage of Redis is added with its age, so that no span has more than the rule allows from each gateway', async () => {
     // The limiter reaches this timeout three times before it gives Redis up.
     const limiter = await openAnsweringLimiter(server.url, 1000)
     const client = newClient()
@@ -210,7 +210,7 @@ describe('requests admitted during an outage of Redis', () => {
     return (await timesOf(client, five)).map((timeUs) => Math.round((atUs - timeUs) / 1_000_000) + 0)
   }
 
-  test('are inserted in order between existing ones, and twice as many of the newest are kept as the rule allows', async () => {
+  test('requests admitted during an outage of Redis are inserted in order between existing ones, and twice as many of the newest are kept as the rule allows', async () => {
     const shared = countInRedis(openRedis(server.url))
     const client = newClient()
     await eventually('Redis has taken the admissions', async () =>
@@ -230,7 +230,7 @@ describe('requests admitted during an outage of Redis', () => {
     expect(leftMs).toBeLessThanOrEqual(61_000)
   })
 
-  test('fill the quota whatever is refunded after they were added', async () => {
+  test('requests admitted during an outage of Redis fill the quota whatever is refunded after they were added', async () => {
     const shared = countInRedis(openRedis(server.url))
     const ages = fc.array(fc.integer({ min: 0, max: 50_000 }), { maxLength: 5 })
     const drawn = fc.record({
@@ -280,7 +280,7 @@ describe('requests admitted during an outage of Redis', () => {
     )
   })
 
-  test('is added once, together with counters of fixed windows, and not to a key of another type', async () => {
+  test('requests admitted during an outage of Redis are added once, together with counters of fixed windows, and not to a key of another type', async () => {
     const shared = countInRedis(openRedis(server.url))
     const [client, broken] = [newClient(), newClient()]
     await redis.set(`sluice:1:{${broken}}:five:60000:sliding`, 'x')

@@ -80,24 +80,27 @@ describe('a hash slot that is being migrated', () => {
     ['none of its keys has gone', 0],
     ['one has gone', 1],
     ['all have gone', 9],
-  ])('is counted exactly under several rules at once, when %s', async (_, gone) => {
-    const both = await startLimiters()
-    const { client, slot } = await clientOfSource()
-    const charges = chargeAll(client, [wide, narrow, sliding])
-    expect(countAllowed(await decideAtOnce(both, 10, charges))).toBe(10)
-    await open(slot)
-    await moveKeys(slot, gone)
-    const decisions = await decideAtOnce(both, 100, charges)
-    expect(countAllowed(decisions)).toBe(30)
-    while ((await moveKeys(slot, 10)) > 0);
-    await close(slot)
-    expect(await both[0].decide(chargeAll(client, [wide, sliding]))).toMatchObject({
-      states: [{ remaining: wide.quota - 41 }, { remaining: 1_000 - 41 }],
-    })
-    expect(both.map(({ telemetry }) => telemetry)).toMatchObject([{ failures: 0 }, { failures: 0 }])
-  })
+  ])(
+    'a hash slot that is being migrated is counted exactly under several rules at once, when %s',
+    async (_, gone) => {
+      const both = await startLimiters()
+      const { client, slot } = await clientOfSource()
+      const charges = chargeAll(client, [wide, narrow, sliding])
+      expect(countAllowed(await decideAtOnce(both, 10, charges))).toBe(10)
+      await open(slot)
+      await moveKeys(slot, gone)
+      const decisions = await decideAtOnce(both, 100, charges)
+      expect(countAllowed(decisions)).toBe(30)
+      while ((await moveKeys(slot, 10)) > 0);
+      await close(slot)
+      expect(await both[0].decide(chargeAll(client, [wide, sliding]))).toMatchObject({
+        states: [{ remaining: wide.quota - 41 }, { remaining: 1_000 - 41 }],
+      })
+      expect(both.map(({ telemetry }) => telemetry)).toMatchObject([{ failures: 0 }, { failures: 0 }])
+    },
+  )
 
-  test('counts new clients', async () => {
+  test('a hash slot that is being migrated counts new clients', async () => {
     const both = await startLimiters()
     const { client, slot } = await clientOfSource()
     await open(slot)

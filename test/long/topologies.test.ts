@@ -55,7 +55,7 @@ describe('a cluster', () => {
     cluster.close()
   })
 
-  test('decides exactly for many clients at once, with all the rules of each in one command', async () => {
+  test('a cluster decides exactly for many clients at once, with all the rules of each in one command', async () => {
     const clients = Array.from({ length: 100 }, newClient)
     const answers = await Promise.all(
       clients.map((client) => decideAtOnce(replicas, 40, chargeAll(client, [login, wide]))),
@@ -67,7 +67,7 @@ describe('a cluster', () => {
     for (const decision of left) expect(decision).toMatchObject({ states: [{ remaining: 69 }] })
   })
 
-  test('refunds the counts on one node if another node refuses the request', async () => {
+  test('a cluster refunds the counts on one node if another node refuses the request', async () => {
     const byKey = makePolicy('by-key', 3, 60_000)
     const client = newClient()
     const charges: Charge[] = [
@@ -97,7 +97,7 @@ describe('a cluster', () => {
     })
   })
 
-  test('takes back from a sliding window the very admission that another node refuses', async () => {
+  test('a cluster takes back from a sliding window the very admission that another node refuses', async () => {
     const sliding = makePolicy('sliding', 50, 60_000, { algorithm: 'sliding' })
     const byKey = makePolicy('by-key', 3, 60_000, { algorithm: 'sliding' })
     const client = newClient()
@@ -119,7 +119,7 @@ describe('a cluster', () => {
     expect(await first.decide(chargeAll(client, [sliding]))).toMatchObject({ states: [{ remaining: 36 }] })
   })
 
-  test('lets never more than the quota through where the rules count by different keys, at once', async () => {
+  test('a cluster never lets more than the quota through where the rules count by different keys, at once', async () => {
     const byKey = makePolicy('by-key', 7, 60_000)
     const client = newClient()
     const charges: Charge[] = [
@@ -156,7 +156,7 @@ describe('a cluster', () => {
     expect(await first.connection.client.get(`sluice:1:{${client}}:login:60000`)).toBe('30')
   })
 
-  test('needs no more than the rights in docs/redis.md, of a user with any password', async () => {
+  test('a cluster needs no more than the rights in docs/redis.md, of a user with any password', async () => {
     const { counting, cluster: moving } = readDocumentedRights()
     for (const { operator } of cluster.nodes)
       await operator.call('ACL', 'SETUSER', 'sluice', 'on', '>p@ss/w:r d', ...counting, ...moving)
@@ -168,7 +168,7 @@ describe('a cluster', () => {
     expect(limited.telemetry).toMatchObject({ failures: 0 })
   })
 
-  test('adds the requests admitted during an outage, on every node', async () => {
+  test('a cluster adds the requests admitted during an outage, on every node', async () => {
     const clients = Array.from({ length: 30 }, newClient)
     const sliding = makePolicy('two', 2, 60_000, { algorithm: 'sliding' })
     const nowMs = performance.now()
@@ -188,7 +188,7 @@ describe('a log line', () => {
   test.each([
     ['redis+cluster', '', /^connect ECONNREFUSED 127\.0\.0\.1:/],
     ['redis+sentinel', '/main', /^sentinel 127\.0\.0\.1:\d+: connect ECONNREFUSED 127\.0\.0\.1:/],
-  ])('says once why %s cannot be reached', async (scheme, path, reason) => {
+  ])('a log line says once why %s cannot be reached', async (scheme, path, reason) => {
     const limiter = openLimiter(`${scheme}://127.0.0.1:${CLOSED_PORT}${path}`)
     await limiter.connection.connected(500)
     expect(limiter.logLines).toMatchObject([{ msg: 'cannot connect to Redis; retrying' }])
@@ -197,7 +197,7 @@ describe('a log line', () => {
 })
 
 describe('Sentinel', () => {
-  test('leads to the master, and the login is used there', async () => {
+  test('Sentinel leads to the master, and the login is used there', async () => {
     const users = ['--user', 'sluice', 'on', '>s3cret:', '+@all', '~*', '--requirepass', 'secret']
     const master = await startRedisServer({ args: users })
     const lines = ['sentinel auth-pass main secret']
@@ -216,7 +216,7 @@ describe('IPv6', () => {
     .flat()
     .some((address) => address?.address === '::1')
 
-  test.skipIf(!hasLoopback)('leads to a server, and to the nodes of a cluster', async () => {
+  test.skipIf(!hasLoopback)('an IPv6 address leads to a server, and to the nodes of a cluster', async () => {
     const server = await startRedisServer({ args: ['--bind', '127.0.0.1', '::1'] })
     const busPort = String(await freePort())
     const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort, '--cluster-announce-ip', '::1']

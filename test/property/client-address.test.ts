@@ -65,7 +65,7 @@ const entry = fc.oneof(
 const field = fc.array(entry, { maxLength: 6 }).map((entries) => entries.join(', '))
 
 describe('an address', () => {
-  test('is valid exactly where Node says so, except with a zone', () => {
+  test('an address is valid exactly where Node says so, except with a zone', () => {
     fc.assert(
       fc.property(fc.oneof(address, almost, malformed, fc.string()), (text) => {
         expect(parseAddress(text) !== undefined).toBe(isIP(text) !== 0 && !text.includes('%'))
@@ -74,7 +74,7 @@ describe('an address', () => {
     )
   })
 
-  test('has the same canonical text as in Node', () => {
+  test('an address has the same canonical text as in Node', () => {
     fc.assert(
       fc.property(address, (text) => {
         expect(formatted(text)).toBe(canonical(text))
@@ -136,7 +136,7 @@ describe('the address of a client behind NAT64', () => {
   const first = fc.constantFrom(0, 10, 100, 127, 169, 172, 192, 203, 224, 255)
   const drawn = fc.oneof(octets, fc.tuple(first, octet, octet, octet))
 
-  test('is the IPv4 address, unless that is not global', () => {
+  test('the address of a client behind NAT64 is the IPv4 address, unless that is not global', () => {
     fc.assert(
       fc.property(drawn, (ipv4) => {
         const { dotted, nat64 } = spelled(ipv4)
@@ -151,7 +151,7 @@ describe('the address of a client behind NAT64', () => {
     )
   })
 
-  test('is in the same ranges in either spelling of both', () => {
+  test('the address of a client behind NAT64 is in the same ranges in either spelling of both', () => {
     const texts = ({ dotted, nat64 }: ReturnType<typeof spelled>): string[] => [dotted, ...nat64]
     fc.assert(
       fc.property(drawn, drawn, fc.integer({ min: 1, max: 32 }), (client, network, bits) => {
@@ -192,7 +192,7 @@ describe('the address of a client behind NAT64', () => {
 })
 
 describe('the client address', () => {
-  test('is the one that a simple walk along the header finds', () => {
+  test('the client address is the one that a simple walk along the header finds', () => {
     fc.assert(
       fc.property(fc.oneof(field, fc.array(field, { maxLength: 3 })), (forwardedFor) => {
         expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(
@@ -203,7 +203,7 @@ describe('the client address', () => {
     )
   })
 
-  test('is the peer’s own, whatever a peer that is not trusted sends', () => {
+  test('the client address is the peer’s own, whatever a peer that is not trusted sends', () => {
     fc.assert(
       fc.property(address, fc.oneof(field, fc.string()), (peerAddress, forwardedFor) => {
         const peer = peerAt(reader, peerAddress)
@@ -214,7 +214,7 @@ describe('the client address', () => {
     )
   })
 
-  test('is not changed by entries that a client puts to the left of those a trusted proxy vouches for', () => {
+  test('the client address is not changed by entries that a client puts to the left of those a trusted proxy vouches for', () => {
     const chain = fc.array(trusted, { maxLength: 4 })
     fc.assert(
       fc.property(fc.oneof(field, fc.string()), address, chain, (sent, client, proxies) => {
@@ -248,7 +248,7 @@ describe('the client address', () => {
     )
   })
 
-  test('is read without an exception', () => {
+  test('the client address is read without an exception', () => {
     const peer = fc.oneof(fc.string(), address, fc.constant(undefined))
     fc.assert(
       fc.property(peer, fc.oneof(field, bytes, fc.array(fc.string())), (at, sent) => {

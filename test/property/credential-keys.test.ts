@@ -162,7 +162,7 @@ describe('credentials', () => {
     expect(tokenKeys('short!key')).not.toEqual(tokenKeys('shortkey'))
   })
 
-  test('have a key in common however many others stand before or after them, or are rejected', () => {
+  test('equal credentials have a key in common however many others stand before or after them, or are rejected', () => {
     const tokenOf = (payload: object): string =>
       [{ alg: 'HS256' }, payload, 'signature']
         .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
@@ -271,7 +271,7 @@ describe('credentials', () => {
       'an encrypted JSON Web Token',
       `eyJhbGciOiJkaXIiLCJlbmMiOiJBMTI4R0NNIn0..${bytesOf(12, 1).toString('base64url')}.${bytesOf(31, 2).toString('base64url')}.${bytesOf(16, 3).toString('base64url')}`,
     ],
-  ])('has one key whatever the unused bits of its last character are: %s', (_, token) => {
+  ])('a credential has one key whatever the unused bits of its last character are: %s', (_, token) => {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     const at = alphabet.indexOf(token.slice(-1))
     const [key] = credentialKeys(`Bearer ${token}`)
@@ -299,7 +299,7 @@ describe('credentials', () => {
       expect(credentialKeys(value).length).toBeGreaterThan(MAX_READINGS)
   })
 
-  test('are read in a time that grows with their length', () => {
+  test('credentials are read in a time that grows with their length', () => {
     const header = 'eyJhbGciOiJIUzI1NiJ9.'
     for (const piece of [
       ' ',

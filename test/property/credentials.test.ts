@@ -33,7 +33,7 @@ describe('credentials', () => {
     )
   })
 
-  test('count as one in any case of the scheme and with any blanks', () => {
+  test('credentials count as one in any case of the scheme and with any blanks', () => {
     const spelling = scheme.chain((name) => fc.tuple(fc.constant(name), cased(name)))
     fc.assert(
       fc.property(
@@ -103,7 +103,7 @@ describe('credentials', () => {
     )
   })
 
-  test('are read in a time that grows with their length', () => {
+  test('credentials are read in a time that grows with their length', () => {
     for (const piece of [' ', 'a ', 'token=', ',token', 'a.', '=', '\xa0'])
       for (const form of [
         (text: string) => `Bearer a${text}b`,

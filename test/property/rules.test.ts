@@ -43,7 +43,7 @@ function policyNamed(policyName: string): Policy {
 }
 
 describe('a table of rules', () => {
-  test('matches as a loop over its rules with a regular expression for each would', () => {
+  test('a table of rules matches as a loop over its rules with a regular expression for each would', () => {
     fc.assert(
       fc.property(table, path, method, (rules, sent, by) => {
         const expected = rules.filter((rule) => naiveMatches(rule, by, sent)).map(({ policy }) => policy)
@@ -53,7 +53,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches by host as a loop over its rules would', () => {
+  test('a table of rules matches by host as a loop over its rules would', () => {
     const host = fc
       .array(fc.constantFrom('a', 'b', 'c-d'), { minLength: 1, maxLength: 4 })
       .map((labels) => labels.join('.'))
@@ -82,7 +82,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches under the method sent and under those that override it', () => {
+  test('a table of rules matches under the method sent and under those that override it', () => {
     fc.assert(
       fc.property(table, path, method, fc.dictionary(overrideField, method), (rules, sent, by, headers) => {
         const methodsOf = [by, ...Object.values(headers)]
@@ -95,7 +95,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches exactly the rules that match one reading of the path', () => {
+  test('a table of rules matches exactly the rules that match one reading of the path', () => {
     fc.assert(
       fc.property(table, fc.array(path, { minLength: 1, maxLength: 4 }), method, (rules, paths, by) => {
         const expected = rules.filter((rule) => paths.some((each) => naiveMatches(rule, by, each)))
@@ -136,7 +136,7 @@ describe('a table of rules', () => {
     )
   })
 
-  test('matches every disguised spelling of a limited path', () => {
+  test('a table of rules matches every disguised spelling of a limited path', () => {
     const disguise = fc.constantFrom<((text: string) => string)[]>(
       (text) => text.toUpperCase(),
       (text) => text.replaceAll('/', '//'),

@@ -109,7 +109,7 @@ function readings(raw: string): string[] {
 }
 
 describe('a target', () => {
-  test('is refused with a reason, or is safe to put on a request line, and never throws', () => {
+  test('a target is refused with a reason, or is safe to put on a request line, and never throws', () => {
     fc.assert(
       fc.property(anyTarget, fc.constantFrom('GET', 'POST', 'OPTIONS', 'CONNECT', ''), (raw, method) => {
         const target = readTarget(method, raw)
@@ -120,7 +120,7 @@ describe('a target', () => {
     )
   })
 
-  test('has at most some hundred readings if it is short, as each is looked up in the rules', () => {
+  test('a target has at most some hundred readings if it is short, as each is looked up in the rules', () => {
     fc.assert(
       fc.property(pieces, (raw) => {
         const target = readTarget('POST', raw)
@@ -131,7 +131,7 @@ describe('a target', () => {
     )
   })
 
-  test('is forwarded byte for byte but for its dot segments', () => {
+  test('a target is forwarded byte for byte but for its dot segments', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         const target = accepted(raw)
@@ -155,7 +155,7 @@ describe('a target', () => {
     )
   })
 
-  test('has no control character, however often it is decoded', () => {
+  test('a target has no control character, however often it is decoded', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         const target = accepted(raw)
@@ -172,7 +172,7 @@ describe('a target', () => {
     )
   })
 
-  test('has a first reading without the parts that backends ignore', () => {
+  test('a target has a first reading without the parts that backends ignore', () => {
     fc.assert(
       fc.property(anyTarget, (raw) => {
         const target = accepted(raw)
@@ -252,7 +252,7 @@ describe('a reading of the path', () => {
     )
   })
 
-  test('ends at each delimiter that a router ends the path at', () => {
+  test('a reading of the path ends at each delimiter that a router ends the path at', () => {
     const delimiter = fc.constantFrom(';', '%3b', '%3F', '%23', ';a=1;', '/;', ';%2F')
     let [tried, refused] = [0, 0]
     fc.assert(

@@ -41,14 +41,14 @@ describe('the gateway accepts every example in the docs', () => {
 describe('the JSON Schema', () => {
   const schema = z.fromJSONSchema(z.json().parse(JSON.parse(schemaText)) as z.core.JSONSchema.JSONSchema)
 
-  test.each([...examples, exampleFile])('takes %s', (yaml) => {
+  test.each([...examples, exampleFile])('the JSON Schema takes %s', (yaml) => {
     expect(schema.safeParse(parse(yaml)).error?.issues).toBeUndefined()
   })
 
   test.each([
     'limits: [{name: x, match: GET /, requests: 1, window: 1m, countStatus: [4XX, 5xx]}]',
     `limits: []\nallowList: [{header: {x-probe: 'SHA256:${'A'.repeat(64)}'}}]`,
-  ])('takes other letter case where the gateway does: %s', (yaml) => {
+  ])('the JSON Schema takes other letter case where the gateway does: %s', (yaml) => {
     expect(problemsOf({}, directoryWith(yaml))).toEqual([])
     expect(schema.safeParse(parse(yaml)).error?.issues).toBeUndefined()
   })

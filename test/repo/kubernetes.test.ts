@@ -64,7 +64,7 @@ describe('the check of manifests', () => {
       'serviceAccountName: a',
       'Deployment sluice: service account',
     ],
-  ])('finds %s', (_, from, to, mistake) => {
+  ])('the check of manifests finds %s', (_, from, to, mistake) => {
     expect(read(from, to, findBrokenReferences)).toEqual([mistake])
   })
 
@@ -76,7 +76,7 @@ describe('the check of manifests', () => {
     ['a field that is missing', 'name: http, containerPort: 8080', 'name: http', /containerPort/],
     ['an unknown kind', 'kind: PodDisruptionBudget', 'kind: PodDisruption', /PodDisruption/],
     ['an unknown version', 'apiVersion: policy/v1', 'apiVersion: policy/v9', /policy\/v9/],
-  ])('finds %s', (_, from, to, message) => {
+  ])('the check of manifests finds %s', (_, from, to, message) => {
     const mistakes = read(from, to)
     expect(mistakes.length).toBeGreaterThan(0)
     expect(mistakes.join('\n')).toMatch(message)

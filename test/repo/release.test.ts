@@ -97,7 +97,7 @@ describe('the workflow', () => {
     for (const job of [image, npm]) expect([job.needs, job.if]).toEqual(['check', undefined])
   })
 
-  test('gives each job only the rights that it needs', () => {
+  test('the workflow gives each job only the rights that it needs', () => {
     expect(workflow.permissions).toEqual({})
     expect(check.permissions).toEqual({ contents: 'read' })
     expect(image.permissions).toEqual({ contents: 'read', packages: 'write' })

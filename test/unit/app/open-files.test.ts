@@ -13,10 +13,13 @@ test('the limit is read, from /proc and from a report of Node alike', () => {
 })
 
 describe('connections', () => {
-  test.each([undefined, 20_576, 1_048_576])('are left as set where the limit is %s', (limit) => {
-    expect(fitToOpenFiles(usual, limit)).toEqual({ settings: usual, warnings: [] })
-    expect(adminConnectionsWithin(limit)).toBe(256)
-  })
+  test.each([undefined, 20_576, 1_048_576])(
+    'the connection limits are left as set where the limit of open files is %s',
+    (limit) => {
+      expect(fitToOpenFiles(usual, limit)).toEqual({ settings: usual, warnings: [] })
+      expect(adminConnectionsWithin(limit)).toBe(256)
+    },
+  )
 
   test.each([
     [20_575, 9_999],
@@ -45,7 +48,7 @@ describe('connections', () => {
     },
   )
 
-  test('hold for each server of each route, and for upstream where it is given', () => {
+  test('the connection limits hold for each server of each route, and for upstream where it is given', () => {
     const route = (upstream: string[]) => ({ name: 'r', upstream, balance: 'round-robin' as const })
     const routes = [route(['http://a', 'http://b']), route(['http://c'])]
     const fitted = fitToOpenFiles({ ...usual, routes, hasFallback: true }, 4_096)
@@ -68,7 +71,7 @@ describe('connections', () => {
     expect(fitted.warnings[0]).toContain('can need 30576')
   })
 
-  test('never exceed the limit in total, nor each its setting', () => {
+  test('the connection limits never exceed the limit of open files in total, nor each its setting', () => {
     for (let limit = 128; limit < 30_000; limit += 61) {
       const { settings } = fitToOpenFiles(usual, limit)
       const { maxConnections, upstreamConnections, upstreamStreams } = settings

@@ -294,20 +294,20 @@ const addressForm =
   'an IP address, a CIDR such as 10.0.0.0/8, one of loopback, private, cloudflare, or the name of a host'
 
 describe('trusted proxies', () => {
-  test('may be networks with a name and hosts', () => {
+  test('trusted proxies may be networks with a name and hosts', () => {
     const names = 'cloudflare,private,loopback,nginx,lb.example.internal'
     const { settings, warnings } = load({ TRUSTED_PROXIES: names })
     expect(settings.trustedProxies).toEqual(names.split(','))
     expect(warnings).toEqual([])
   })
 
-  test('that are misspelled networks are warned of', () => {
+  test('trusted proxies that are misspelled networks are warned of', () => {
     expect(load({ TRUSTED_PROXIES: 'cloudfare' }).warnings).toEqual([
       'TRUSTED_PROXIES: cloudfare is looked up as the name of a host, did you mean cloudflare?',
     ])
   })
 
-  test('are 16 hosts at most, however many networks there are', () => {
+  test('trusted proxies are 16 hosts at most, however many networks there are', () => {
     const hosts = Array.from({ length: 17 }, (_, i) => `proxy-${i}`)
     expect(problemsOf({ TRUSTED_PROXIES: hosts.join(',') })).toHaveLength(1)
     const sixteen = [...hosts.slice(1), 'PROXY-1', ...hosts.map((_, i) => `10.0.0.${i}`)]
@@ -424,7 +424,7 @@ describe('mistakes in the environment', () => {
     expect(problems).toEqual([`${variable}: ${message}`])
   })
 
-  test('all are reported at once, then those of the file in the order of its lines', () => {
+  test('all mistakes in the environment are reported at once, then those of the file in the order of its lines', () => {
     const cwd = directoryWith('typo: 1\nlimits: 5\nport: x\n')
     expect(problemsOf({ PORT: 'x', WORKERS: '0', ADMIN_TOKEN: 'short' }, cwd)).toEqual([
       'PORT: got "x", needs a whole number from 0 to 65535',

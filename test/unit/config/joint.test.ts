@@ -69,7 +69,7 @@ describe('settings that are wrong only together', () => {
 })
 
 describe('the header in which proxies name their client', () => {
-  test('needs proxies that send it', () => {
+  test('the header in which proxies name their client needs proxies that send it', () => {
     expect(problemsOf({ CLIENT_ADDRESS_HEADER: 'X-Real-IP' })).toEqual([
       'TRUSTED_PROXIES: missing, required with CLIENT_ADDRESS_HEADER: the proxies that send it',
     ])

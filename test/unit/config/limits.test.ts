@@ -278,7 +278,7 @@ describe('a rule with conditions', () => {
     ['when: { query: { a: b } }', 'when', 'sending another query parameter, or none (when)'],
     ['when: { userAgent: { contains: bot } }', 'when', 'sending another header, or none (when)'],
     ['when: { jwt: { plan: free } }', 'when', 'leaving out the token (when)'],
-  ])('that a client can choose is warned of: %s', (fields, field, way) => {
+  ])('a rule with a condition that a client can choose is warned of: %s', (fields, field, way) => {
     const warning = `sluice.yaml:4: rule "r0", ${field}: a client can avoid the limit by ${way}${gap}`
     expect(warningsOf(fields)).toEqual([warning])
     // A rule with the same conditions does not close the gap.
@@ -293,7 +293,7 @@ describe('a rule with conditions', () => {
     'unless: { jwt: { plan: pro } }',
     // A request without the parameter does something else, such as no search.
     'when: { query: { a: present } }',
-  ])('that no client can choose is not: %s', (fields) => {
+  ])('a rule with a condition that no client can choose is not warned of: %s', (fields) => {
     expect(warningsOf(fields)).toEqual([])
   })
 
@@ -321,7 +321,7 @@ limits:
 `
 
   // Without the header the rule does not apply, and with another value its count starts again, even from the same address.
-  test('is warned of, even if it counts by address and header together', () => {
+  test('a rule that counts by header is warned of, even if it counts by address and header together', () => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: both, match: GET /, key: [header:x-api-key, ip], requests: 1, window: 1m}
 `)
@@ -338,14 +338,14 @@ limits:
     ['its exceptions', 'match: ["GET /A/*", "POST,PUT /b/"], except: GET /a/health'],
     ['the same match, and counts only 401 responses', 'match: "* /*", countStatus: [401, 403]'],
     ['the same match, and counts all failures', 'match: "* /*", countStatus: [4xx]'],
-  ])('is not warned of where a rule by address has %s', (_, fields) => {
+  ])('a rule that counts by header is not warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: by-address, ${fields}, requests: 1, window: 1m}
 `)
     expect(warnings).toEqual([])
   })
 
-  test('is warned of where that rule sends requests to a route, unless it does so too', () => {
+  test('a rule that counts by header is warned of where that rule sends requests to a route, unless it does so too', () => {
     const routed = 'over: { route: slow }'
     const routes = "routes:\n  - { name: slow, upstream: 'http://x', onlyOver: true }\n"
     const rule = `  - {name: by-address, match: "* /*", ${routed}, requests: 1, window: 1m}\n`
@@ -355,14 +355,17 @@ limits:
     expect(loadWithFile(`${byKey}    ${routed}\n${rule}${routes}`).warnings).toEqual([])
   })
 
-  test.each(['countStatus: [403]', 'countStatus: [5xx]'])('is warned of where that rule has %s', (fields) => {
-    const { warnings } = loadWithFile(`${byKey}
+  test.each(['countStatus: [403]', 'countStatus: [5xx]'])(
+    'a rule that counts by header is warned of where that rule has %s',
+    (fields) => {
+      const { warnings } = loadWithFile(`${byKey}
   - {name: by-address, match: "* /*", ${fields}, requests: 1, window: 1m}
 `)
-    expect(warnings).toEqual([`sluice.yaml:6: rule "by-key", key: ${warning}`])
-  })
+      expect(warnings).toEqual([`sluice.yaml:6: rule "by-key", key: ${warning}`])
+    },
+  )
 
-  test('is not warned of where a rule by address is for the same hosts, or where the key is one of few hosts', () => {
+  test('a rule that counts by header is not warned of where a rule by address is for the same hosts, or where the key is one of few hosts', () => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: a, match: GET /a, hosts: [a.example, b.example], key: header:x, requests: 1, window: 1m}
@@ -376,7 +379,7 @@ limits:
     ['cookie:sid', 'cookie'],
     ['query:user', 'query parameter'],
     ['["path:id", "query:user", header:x]', 'query parameter'],
-  ])('is warned of with %s', (key, what) => {
+  ])('a rule that counts by header is warned of with %s', (key, what) => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: a, match: GET /a/:id, key: ${key}, requests: 1, window: 1m}
@@ -391,7 +394,7 @@ limits:
     ['{ first: [header:x, query:user] }', 'changing the header'],
     ['[ip, { first: [query:a, query:b] }]', 'changing the query parameter'],
     ['body:email', 'changing the value in the body'],
-  ])('is warned of with %s', (key, way) => {
+  ])('a rule that counts by header is warned of with %s', (key, way) => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: a, match: 'GET,POST /a/:id', key: ${key}, requests: 1, window: 1m}
@@ -405,7 +408,7 @@ limits:
     ['jwt:sub', true],
     ['{ first: [jwt:sub, jwt:client] }', true],
     ['{ first: [jwt:sub, ip] }', false],
-  ])('is warned of with %s: %s', (key, isWarned) => {
+  ])('a rule that counts by header is warned of with %s: %s', (key, isWarned) => {
     const { warnings } = loadWithFile(`
 jwt: { jwksUrl: https://issuer.example/keys }
 limits:
@@ -415,7 +418,7 @@ limits:
     expect(warnings).toEqual(isWarned ? [`sluice.yaml:4: rule "a", key: ${text}`] : [])
   })
 
-  test('is not warned of with a part of the path, which names a resource and not a client', () => {
+  test('a rule that counts by header is not warned of with a part of the path, which names a resource and not a client', () => {
     const { warnings } = loadWithFile(`
 limits:
   - {name: a, match: GET /a/:id, key: ["path:id", ip], requests: 1, window: 1m}
@@ -431,7 +434,7 @@ limits:
     expect(warnings).toEqual([`sluice.yaml:3: rule "c", key: ${warning}`])
   })
 
-  test('is not warned of where several rules by address count all of it', () => {
+  test('a rule that counts by header is not warned of where several rules by address count all of it', () => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: a, match: "GET /a/*", requests: 1, window: 1m}
   - {name: b, match: "* /b", requests: 1, window: 1m}
@@ -449,7 +452,7 @@ limits:
     ['the same match, but by a header first', 'match: "* /*", key: {first: [header:x, ip]}'],
     ['the same match, but by host', 'match: "* /*", key: [ip, host]'],
     ['the same match, but with a header', 'match: "* /*", key: [ip, header:x-other]'],
-  ])('is warned of where a rule by address has %s', (_, fields) => {
+  ])('a rule that counts by header is warned of where a rule by address has %s', (_, fields) => {
     const { warnings } = loadWithFile(`${byKey}
   - {name: other, ${fields}, requests: 1, window: 1m}
 `)

@@ -163,13 +163,13 @@ describe('an override of a token in Authorization', () => {
   const quotaOf = (lists: ReturnType<typeof compile>, value: string): number | undefined =>
     lists.applying([usual], client('192.0.2.1'), requestWith('authorization', value))[0]?.quota
 
-  test('holds for its usual spelling', () => {
+  test('an override of a token in Authorization holds for its usual spelling', () => {
     expect(quotaOf(compileOverride(fewer, 'abcdef'), 'bearer abcdef')).toBe(1)
     expect(quotaOf(compileOverride(more, 'abcdef'), 'bearer abcdef')).toBe(1000)
     expect(quotaOf(compileOverride(fewer, 'abcdef'), 'Bearer abcdeg')).toBe(100)
   })
 
-  test('holds for what a lenient backend may take for it, if that is fewer requests', () => {
+  test('an override of a token in Authorization holds for what a lenient backend may take for it, if that is fewer requests', () => {
     expect(quotaOf(compileOverride(fewer, 'abcdef'), 'Token other, Bearer abcdef')).toBe(1)
     expect(quotaOf(compileOverride(more, 'abcdef'), 'Token other, Bearer abcdef')).toBe(100)
   })

@@ -26,7 +26,7 @@ describe("Go's durations", () => {
     },
   )
 
-  test('are read as they are written', () => {
+  test("Go's durations are read as they are written", () => {
     fc.assert(
       fc.property(fc.integer({ min: -1e9, max: 1e9 }), (ms) => {
         expect(readDuration(goDuration(ms)) ?? NaN).toBeCloseTo(ms, 3)
@@ -53,7 +53,7 @@ describe('the stream', () => {
     return found
   }
 
-  test('is read as JSON.parse reads it, wherever its pieces end', () => {
+  test('the stream of decisions is read as JSON.parse reads it, wherever its pieces end', () => {
     const text = fc.oneof(
       fc.string(),
       fc.constantFrom('"', '\\', '{', '}', '[', ']', '\\"', 'new', 'deleted'),
@@ -104,7 +104,7 @@ describe('the table of CrowdSec decisions', () => {
   const set = (...decisions: [string, number][]) =>
     ({ crowdsec: 'set', decisions: decisions.map(([value, leftMs]) => ({ value, leftMs })) }) as const
 
-  test('has addresses and networks of both families until they end', () => {
+  test('the table of CrowdSec decisions has addresses and networks of both families until they end', () => {
     let nowMs = 0
     const table = new DecisionTable(() => nowMs)
     table.apply(
@@ -173,7 +173,7 @@ describe('the table of CrowdSec decisions', () => {
     }
   })
 
-  test('is bounded, and counts what it ignores', () => {
+  test('the table of CrowdSec decisions is bounded, and counts what it ignores', () => {
     const table = new DecisionTable(() => 0)
     const decisions = Array.from({ length: MAX_DECISIONS + 2 }, (_, i) => ({
       value: `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`,

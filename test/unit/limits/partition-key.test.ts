@@ -155,7 +155,7 @@ describe('a partition key', () => {
     for (const key of keys) expect(key).toMatch(/^h:[\w-]{22}$/)
   })
 
-  test('is one for one list of values and differs for any other, and none is an address', () => {
+  test('a partition key is the same for the same list of values and differs for any other, and is never an address', () => {
     const value = fc
       .string({
         unit: fc.constantFrom('a', 'b', ':', '1', '2', ',', ' '),

@@ -42,19 +42,19 @@ function setUp(
 }
 
 describe('the addresses of a name', () => {
-  test('are those of the hosts file, without a question', async () => {
+  test('the addresses of a name are those of the hosts file, without a question', async () => {
     const { find, asked, write } = setUp(['10.0.0.1'])
     write('hosts', '10.0.0.2 app\n10.0.0.3 app\n')
     expect(await find('app')).toEqual({ addresses: ['10.0.0.2', '10.0.0.3'], forMs: 5_000 })
     expect(asked).toEqual([])
   })
 
-  test('are those of DNS, for as long as it says but half a minute', async () => {
+  test('the addresses of a name are those of DNS, for as long as it says but half a minute', async () => {
     const { find } = setUp(['10.0.0.1'])
     expect(await find('app')).toEqual({ addresses: ['10.0.0.1'], forMs: 30_000 })
   })
 
-  test('follow a hosts file that changes while the process runs', async () => {
+  test('the addresses of a name follow a hosts file that changes while the process runs', async () => {
     const { find, write } = setUp(['10.0.0.1'])
     expect((await find('app')).addresses).toEqual(['10.0.0.1'])
     write('hosts', '10.0.0.2 app\n')
@@ -63,7 +63,7 @@ describe('the addresses of a name', () => {
     expect((await find('app')).addresses).toEqual(['10.0.0.22'])
   })
 
-  test('follow a resolv.conf that changes while the process runs', async () => {
+  test('the addresses of a name follow a resolv.conf that changes while the process runs', async () => {
     const { find, asked, write } = setUp('ENOTFOUND')
     write('resolv.conf', 'search a.test\n')
     await expect(find('app')).rejects.toThrow('ENOTFOUND')
@@ -84,7 +84,7 @@ describe('the addresses of a name', () => {
     expect(asked).toEqual([name])
   })
 
-  test('are asked of getaddrinfo only where the system has other sources', async () => {
+  test('the addresses of a name are asked of getaddrinfo only where the system has other sources', async () => {
     const { find, systemAsked, write } = setUp('ENOTFOUND', ['10.0.0.9'])
     await expect(find('printer.local')).rejects.toMatchObject({ code: 'ENOTFOUND' })
     expect(systemAsked).toEqual([])

@@ -42,7 +42,7 @@ function problemOf(work: () => unknown): string {
 }
 
 describe('a key', () => {
-  test('leads to its environment', () => {
+  test('a key leads to its environment', () => {
     const store = open()
     const made = store.createKey('Shop', 'production')
     expect(made).toEqual({
@@ -64,7 +64,7 @@ describe('a key', () => {
     })
   })
 
-  test('is found only by its exact text', () => {
+  test('a key is found only by its exact text', () => {
     const store = open()
     const { id, key } = store.createKey('Shop', 'production')
     for (const other of [
@@ -80,7 +80,7 @@ describe('a key', () => {
       expect(store.findEnvironment(other), other).toBeUndefined()
   })
 
-  test('is nowhere in the files, and they are private', () => {
+  test('a key is nowhere in the files, and they are private', () => {
     const { key } = open().createKey('Shop', 'production')
     const files = readdirSync(join(file, '..'))
     expect(files).toEqual(['origin.db', 'origin.db-shm', 'origin.db-wal'])
@@ -94,7 +94,7 @@ describe('a key', () => {
     }
   })
 
-  test('shares the environment with others of its project and type', () => {
+  test('a key shares the environment with others of its project and type', () => {
     const store = open()
     const environmentOf = (project: string, type: 'production' | 'development') =>
       store.findEnvironment(store.createKey(project, type).key)
@@ -108,7 +108,7 @@ describe('a key', () => {
 })
 
 describe('revoking', () => {
-  test('revokes a key permanently, for other processes too, and no other key', () => {
+  test('a key is revoked permanently, for other processes too, and no other key is', () => {
     const store = open()
     const elsewhere = open()
     const [one, two] = [store.createKey('Shop', 'production'), store.createKey('Shop', 'production')]
@@ -126,7 +126,7 @@ describe('revoking', () => {
     ])
   })
 
-  test('finds nothing for an invalid key', () => {
+  test('nothing is revoked for an invalid key', () => {
     const store = open()
     const { key } = store.createKey('Shop', 'production')
     expect(store.revokeKey('nothing')).toBeUndefined()
@@ -136,7 +136,7 @@ describe('revoking', () => {
 })
 
 describe('the first key', () => {
-  test('is made once', () => {
+  test('the first key is made once', () => {
     const store = open()
     const first = store.createFirstKey('Default', 'production')
     expect(store.findEnvironment(first?.key ?? '')?.project.name).toBe('Default')
@@ -144,13 +144,13 @@ describe('the first key', () => {
     expect(open().createFirstKey('Default', 'production')).toBeUndefined()
   })
 
-  test('is not made where all keys are revoked', () => {
+  test('the first key is not made where all keys are revoked', () => {
     const store = open()
     store.revokeKey(store.createKey('Shop', 'production').id)
     expect(store.createFirstKey('Default', 'production')).toBeUndefined()
   })
 
-  test('is made by one of several processes that start at once on no file', async () => {
+  test('the first key is made by one of several processes that start at once on no file', async () => {
     const script = join(directory, 'first.ts')
     writeFileSync(
       script,
@@ -175,13 +175,13 @@ describe('the first key', () => {
 })
 
 describe('the database file of the key store', () => {
-  test('keeps the keys when it is closed and opened', () => {
+  test('the database file of the key store keeps the keys when it is closed and opened', () => {
     const { key } = open().createKey('Shop', 'production')
     opened.pop()?.close()
     expect(open().findEnvironment(key)?.project.name).toBe('Shop')
   })
 
-  test('is written durably, and has a version', () => {
+  test('the database file of the key store is written durably, and has a version', () => {
     open()
     const database = new DatabaseSync(file)
     expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' })
@@ -189,7 +189,7 @@ describe('the database file of the key store', () => {
     database.close()
   })
 
-  test('is waited for where another process is writing it before it is set up', async () => {
+  test('the database file of the key store is waited for where another process is writing it before it is set up', async () => {
     const path = join(directory, 'origin.db')
     const script = join(directory, 'writer.ts')
     writeFileSync(

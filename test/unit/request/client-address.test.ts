@@ -54,7 +54,7 @@ describe('the peer', () => {
     expect(reader.readPeer(remoteAddress)).toBeUndefined()
   })
 
-  test('is trusted where everything is, in either family', () => {
+  test('a peer is trusted where every address is, in either family', () => {
     const everybody = createAddressReader(['0.0.0.0/0', '::/0'])
     for (const address of ['203.0.113.9', '::ffff:1.2.3.4', '2001:db8::1'])
       expect(everybody.readPeer(address)?.trusted).toBe(true)
@@ -192,12 +192,12 @@ describe('the client behind a trusted proxy', () => {
     expect(reader.readClientAddress(proxy, forwardedFor).address).toBe(address)
   })
 
-  test('is the peer, whatever headers an untrusted peer sends', () => {
+  test('the client behind a trusted proxy is the peer, whatever headers an untrusted peer sends', () => {
     for (const [forwardedFor] of table)
       expect(reader.readClientAddress(stranger, forwardedFor)).toBe(stranger.client)
   })
 
-  test('counts by its /64: a thousand addresses of one are one client', () => {
+  test('the client behind a trusted proxy counts by its /64: a thousand addresses of one are one client', () => {
     const partitions = new Set(
       Array.from({ length: 1000 }, (_, i) => {
         const address = `2001:db8:1:2:${(i * 7).toString(16)}:${i.toString(16)}::${(i + 1).toString(16)}`
@@ -207,13 +207,13 @@ describe('the client behind a trusted proxy', () => {
     expect([...partitions]).toEqual(['2001:db8:1:2::/64'])
   })
 
-  test('is looked for through 64 entries and no more', () => {
+  test('the client behind a trusted proxy is looked for through 64 entries and no more', () => {
     const trusted = (count: number): string => '10.0.0.2, '.repeat(count)
     expect(reader.readClientAddress(proxy, `203.0.113.7, ${trusted(62)}10.0.0.3`).address).toBe('203.0.113.7')
     expect(reader.readClientAddress(proxy, `203.0.113.7, ${trusted(63)}10.0.0.3`).address).toBe('10.0.0.2')
   })
 
-  test('is read from the end of the header, so that a long header costs no more', () => {
+  test('the client behind a trusted proxy is read from the end of the header, so that a long header costs no more', () => {
     const field = `${'1.2.3.4, '.repeat(100_000)}203.0.113.7`
     const read = (): void => {
       for (let i = 0; i < 1000; i++) reader.readClientAddress(proxy, field)
@@ -254,11 +254,11 @@ describe('the client that another header names', () => {
     expect(behindCdn.readClientAddress(cdn, value).address).toBe(address)
   })
 
-  test('is nobody if the header has several lines', () => {
+  test('another header names no client if it has several lines', () => {
     expect(behindCdn.readClientAddress(cdn, ['203.0.113.7', '203.0.113.7'])).toBe(cdn.client)
   })
 
-  test('is not believed from others', () => {
+  test('another header names no client if an untrusted peer sends it', () => {
     const alone = peerAt(behindCdn, '203.0.113.9')
     for (const [value] of table) expect(behindCdn.readClientAddress(alone, value)).toBe(alone.client)
   })

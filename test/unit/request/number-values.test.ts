@@ -129,7 +129,7 @@ describe('a UUID', () => {
     expect(numberValues(text, true)).toEqual([plain])
   })
 
-  test('that Python and Java read differently is both', () => {
+  test('a UUID that Python and Java read differently is both', () => {
     const both = ['0000fc3a1b212003000000000000abcd', '0fc3a1b200012003000000000000abcd'].map((text) =>
       text.padEnd(32, '0'),
     )

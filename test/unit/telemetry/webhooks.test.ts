@@ -54,7 +54,7 @@ const ban = (client: string): WebhookEvent => ({
 })
 
 describe('the signature', () => {
-  test('is the one of the specification, for its example', () => {
+  test('the signature is the one of the specification, for its example', () => {
     const body = '{"test": 2432232314}'
     const id = 'msg_p5jXN8AQM9LWM0D4loKWxJek'
     expect(signedHeaders(keyOf(secret), id, 1_614_265_330_999, body)).toEqual({

@@ -97,7 +97,7 @@ describe('the last page', () => {
     expect(pages[1]?.text).toContain('\n2) long: pure > test/a.test.ts > suite > counts\n   line 0\n')
   })
 
-  test('says which file is flaky, and that passes', () => {
+  test('the last page says which file is flaky, and that passes', () => {
     const { text, ok } = lastPage([flaky('test/a.test.ts')], 60)
     expect(ok).toBe(true)
     expect(text).toContain('FLAKY test/a.test.ts: suite > counts\n  line 0\n  outputs: first.log, second.log')
@@ -118,26 +118,32 @@ describe('the last page', () => {
 describe('a failure that does not come again', () => {
   const file = 'test/unit/tiers/failure.test.ts'
 
-  test.each(['exact count', 'crash', 'leak', 'uncaught error'] as const)('counts if it was: %s', (kind) => {
-    expect(objectionTo([failureIn(file), failureIn(file, kind)], new Set())).toContain(kind)
-  })
+  test.each(['exact count', 'crash', 'leak', 'uncaught error'] as const)(
+    'a failure that does not come again counts if it was: %s',
+    (kind) => {
+      expect(objectionTo([failureIn(file), failureIn(file, kind)], new Set())).toContain(kind)
+    },
+  )
 
-  test.each([file, 'test/tiers/failure.ts'])('counts if the change touches %s', (path) => {
-    expect(objectionTo([failureIn(file)], new Set(['README.md', path]))).toBe(`the change touches ${path}`)
-  })
+  test.each([file, 'test/tiers/failure.ts'])(
+    'a failure that does not come again counts if the change touches %s',
+    (path) => {
+      expect(objectionTo([failureIn(file)], new Set(['README.md', path]))).toBe(`the change touches ${path}`)
+    },
+  )
 
-  test('counts if a test of a process is hit and the change touches the gateway', () => {
+  test('a failure that does not come again counts if a test of a process is hit and the change touches the gateway', () => {
     const touched = new Set(['proxy/http/http1/connection.ts'])
     expect(objectionTo([failureIn('test/e2e/tls.test.ts')], touched)).toContain(
       'proxy/http/http1/connection.ts',
     )
   })
 
-  test('fails the run if the changed files are unknown', () => {
+  test('a failure that does not come again fails the run if the changed files are unknown', () => {
     expect(objectionTo([failureIn(file)], undefined)).toBeDefined()
   })
 
-  test('is excused if the change is elsewhere', () => {
+  test('a failure that does not come again is excused if the change is elsewhere', () => {
     expect(objectionTo([failureIn(file)], new Set(['proxy/main.ts', 'README.md']))).toBeUndefined()
   })
 })

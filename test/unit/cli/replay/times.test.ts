@@ -118,7 +118,7 @@ describe('a time that no request can have', () => {
     fc.constantFrom(8.64e15 * 1e6 + 1e9, 7.3e9, 1e10),
   )
 
-  test('is reported, and not passed on', () => {
+  test('a time that no request can have is reported, and not passed on', () => {
     fc.assert(
       fc.property(far, (number) => {
         const lines = [

@@ -39,7 +39,7 @@ describe('victims', () => {
     )
   })
 
-  test('are ranked by the number of connections that their client has when they are chosen', () => {
+  test('victims are ranked by the number of connections that their client has when they are chosen', () => {
     const candidates = ['a', 'b', 'a', undefined, 'a'].map((name, i): Named => {
       return { subject: i, client: name, sinceMs: i }
     })
@@ -86,7 +86,7 @@ function startHouse(capacity: number) {
 }
 
 describe('at the connection limit', () => {
-  test('is looked over once for many that are closed', () => {
+  test('at the connection limit, one search chooses many connections to close', () => {
     const house = startHouse(6_400)
     for (let i = 0; i < 6_400; i++) house.add(i % 2 === 0 ? 'a' : 'b', i)
     for (let i = 0; i < 1_000; i++) {
@@ -98,7 +98,7 @@ describe('at the connection limit', () => {
     expect(house.closed.map(({ fake }) => fake.sinceMs)).toEqual(Array.from({ length: 1_000 }, (_, i) => i))
   })
 
-  test('is not looked over again and again where nothing is idle', () => {
+  test('at the connection limit, idle connections are not searched for again and again where nothing is idle', () => {
     const house = startHouse(640)
     for (let i = 0; i < 640; i++) house.add(`client ${i}`)
     for (let i = 0; i < 1_000; i++) expect(house.makeRoom(0)).toBe(false)
@@ -108,7 +108,7 @@ describe('at the connection limit', () => {
     expect(house.looks()).toBe(2 * 640)
   })
 
-  test('does not close a connection that has become busy, and closes one that has become idle', () => {
+  test('at the connection limit, a connection that has become busy is not closed, and one that has become idle is', () => {
     const house = startHouse(128)
     const fakes = Array.from({ length: 128 }, (_, i) => house.add('a', i))
     expect(house.makeRoom(0)).toBe(true)
@@ -122,7 +122,7 @@ describe('at the connection limit', () => {
     ])
   })
 
-  test('closes a busy connection of a client with eight times as many connections as the new one has', () => {
+  test('at the connection limit, a client with eight times as many connections as the new one loses a busy one', () => {
     const house = startHouse(64)
     const many = Array.from({ length: 23 }, () => house.add('many'))
     for (let i = 0; i < 41; i++) house.add(`client ${i}`)

@@ -159,7 +159,7 @@ describe('the header in which trusted proxies name their client', () => {
     },
   )
 
-  test('is set by the gateway as before where it is one that it sets', () => {
+  test('the header in which trusted proxies name their client is set by the gateway as before where it is one that it sets', () => {
     for (const name of ['x-real-ip', 'x-forwarded-for']) {
       const classify = createRequestClassifier([], false, name)
       expect([...seen([name], { classify, trusted: true, named: true }).keys()]).toEqual(
@@ -170,7 +170,7 @@ describe('the header in which trusted proxies name their client', () => {
 })
 
 describe('a header in the key of a rule', () => {
-  test('is passed on from everybody, as the one value that was counted', () => {
+  test('a header in the key of a rule is passed on from everybody, as the one value that was counted', () => {
     const classify = createRequestClassifier(['cf-connecting-ip', 'x_key'], false)
     expect(
       seen(['CF-Connecting-IP', 'cf-connecting-ip', 'CF_Connecting_IP', 'True-Client-IP'], { classify }),
@@ -178,7 +178,7 @@ describe('a header in the key of a rule', () => {
     expect(seen(['X_Key', 'X.Key'], { classify })).toEqual(new Map([['x_key', 'sent']]))
   })
 
-  test('has no alias beside it, even if the alias is the usual spelling', () => {
+  test('a header in the key of a rule has no alias beside it, even if the alias is the usual spelling', () => {
     for (const keep of [false, true]) {
       const classify = createRequestClassifier(['x_key'], keep)
       expect(seen(['x_key', 'X-Key', 'x.key'], { classify })).toEqual(new Map([['x_key', 'sent']]))

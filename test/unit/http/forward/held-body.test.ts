@@ -14,7 +14,7 @@ function hold(memory: HeldBodyMemory, client = '192.0.2.1') {
 }
 
 describe('a body that is held back', () => {
-  test('is read once it is complete, and can be taken once', async () => {
+  test('a body that is held back is read once it is complete, and can be taken once', async () => {
     const memory = new HeldBodyMemory()
     const { stream, held, read } = hold(memory)
     stream.write('{"a"')

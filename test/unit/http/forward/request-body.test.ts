@@ -101,7 +101,7 @@ describe('the body of a request', () => {
     },
   )
 
-  test('is kept in order, in as much memory as it needs, up to 64 KiB', () => {
+  test('the body of a request is kept in order, in as much memory as it needs, up to 64 KiB', () => {
     const piece = fc.oneof(
       fc.constantFrom('a', 'b'),
       fc.integer({ min: 1, max: 20_000 }).map((length) => 'c'.repeat(length)),
@@ -127,7 +127,7 @@ describe('the body of a request', () => {
     )
   })
 
-  test('gives back the memory that all share, however it was kept', () => {
+  test('the body of a request gives back the memory that all share, however it was kept', () => {
     for (let round = 0; round < 3; round++) {
       const bodies = Array.from({ length: 257 }, () => new RetryBuffer())
       const room = bodies.map((kept) => kept.add(Buffer.alloc(64 * 1024)))

@@ -45,7 +45,7 @@ const chunk = fc.record({
 })
 
 describe('a chunked body', () => {
-  test('is passed on once for each read, however many chunks the read contains', () => {
+  test('a chunked body is passed on once for each read, however many chunks the read contains', () => {
     fc.assert(
       fc.property(
         fc.array(chunk, { minLength: 1, maxLength: 300 }),
@@ -64,7 +64,7 @@ describe('a chunked body', () => {
     )
   })
 
-  test('keeps the bytes that came before an error in the same read', () => {
+  test('a chunked body keeps the bytes that came before an error in the same read', () => {
     const bodies: string[] = []
     const parser = new RequestParser(
       {

@@ -39,7 +39,7 @@ const chunk = fc.record({
 })
 
 describe('a chunked response', () => {
-  test('is passed on once for each read, however many chunks the read contains', () => {
+  test('a chunked response is passed on once for each read, however many chunks the read contains', () => {
     fc.assert(
       fc.property(
         fc.array(chunk, { minLength: 1, maxLength: 300 }),
@@ -82,11 +82,11 @@ describe('a chunked response', () => {
     ['a byte each, with extensions', '1;a=b\r\nx\r\n'],
     ['a byte each, with sizes that are filled up', '00000001 \r\nx\r\n'],
     ['tokens', 'c\r\ndata: token\n\r\n'],
-  ])('may be in chunks of %s for ever', (_, piece) => {
+  ])('a chunked response may be in chunks of %s for ever', (_, piece) => {
     expect(() => read(head + piece.repeat(200_000), [65_536])).not.toThrow()
   })
 
-  test('may not consist of extensions', () => {
+  test('a chunked response may not consist of extensions', () => {
     expect(() => read(head + `1;${'a'.repeat(900)}\r\nx\r\n`.repeat(20), [65_536])).toThrow(
       'too many bytes in chunk sizes and extensions',
     )

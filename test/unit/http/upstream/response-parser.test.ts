@@ -322,7 +322,7 @@ test('a head with a line that ends with LF alone is refused, wherever it is cut'
 describe('an empty line after 100 Continue', () => {
   const final = `${ok}Content-Length: 2\r\n\r\nhi`
 
-  test('is skipped', () => {
+  test('an empty line after 100 Continue is skipped', () => {
     for (const pieces of cuts(`HTTP/1.1 100 Continue\r\n\r\n\r\n${final}`))
       expect(parse(pieces)).toMatchObject({ interim: [100], body: 'hi', ended: [true] })
   })

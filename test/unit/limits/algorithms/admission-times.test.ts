@@ -57,7 +57,7 @@ class NaivePool {
 }
 
 describe('a pool of sliding windows', () => {
-  test('counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
+  test('a pool of sliding windows counts as a plain list would, with any requests, at any times, in room for any number of clients', () => {
     // Times have a fraction that differs from step to step, so that no two clients end in the same instant.
     const step = fc.record({
       table: fc.nat(2),
@@ -82,7 +82,7 @@ describe('a pool of sliding windows', () => {
     })
   })
 
-  test('evicts the client whose times end first of the table that holds the most times', () => {
+  test('a pool of sliding windows evicts the client whose times end first of the table that holds the most times', () => {
     const pool = new AdmissionTimes(100, 40, 3)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
@@ -98,7 +98,7 @@ describe('a pool of sliding windows', () => {
     expect(countOf(pool, 2, 'long', 91)).toBe(33)
   })
 
-  test('never holds more times than there is room for, nor loses room, with any clients', () => {
+  test('a pool of sliding windows never holds more times than there is room for, nor loses room, with any clients', () => {
     const step = fc.record({ table: fc.nat(2), key: fc.nat(20).map(String), afterMs: fc.nat(60) })
     const check = (steps: { table: number; key: string; afterMs: number }[]): void => {
       const pool = new AdmissionTimes(8, 32, 3)
@@ -118,7 +118,7 @@ describe('a pool of sliding windows', () => {
     fc.assert(fc.property(fc.array(step, { maxLength: 200 }), check), { numRuns: 100 })
   })
 
-  test('keeps the newest times of a client that is alone and has more than there is room for', () => {
+  test('a pool of sliding windows keeps the newest times of a client that is alone and has more than there is room for', () => {
     const pool = new AdmissionTimes(2, 8, 3)
     for (let i = 0; i < 30; i++) admit(pool, 2, 'alone', i)
     const slot = pool.find(2, 'alone', 5000, 30)
@@ -126,7 +126,7 @@ describe('a pool of sliding windows', () => {
     expect(pool.leavesAtMs(slot, 5000)).toBe(5000 + 30 - pool.count(slot))
   })
 
-  test('forgets a client at once, and all its times', () => {
+  test('a pool of sliding windows forgets a client at once, and all its times', () => {
     const pool = new AdmissionTimes(10, 100, 3)
     for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markPending(admit(pool, 1, key, i))
     expect([pool.slots.forget(1, 'b'), pool.slots.forget(1, 'b'), pool.slots.forget(2, 'a')]).toEqual([
@@ -141,7 +141,7 @@ describe('a pool of sliding windows', () => {
 })
 
 describe('times that the shared counters do not have', () => {
-  test('are handed out once, oldest first, in parts, and not those that have left', () => {
+  test('times that the shared counters do not have are handed out once, oldest first, in parts, and not those that have left', () => {
     const pool = new AdmissionTimes(10, 100, 3)
     for (const timeMs of [0, 10, 20, 30, 40]) pool.markPending(admit(pool, 0, 'a', timeMs))
     pool.markPending(admit(pool, 1, 'b', 50))
@@ -156,7 +156,7 @@ describe('times that the shared counters do not have', () => {
     expect(countOf(pool, 0, 'a', 135)).toBe(2)
   })
 
-  test('are forgotten where all have left, so that nothing is owed', () => {
+  test('times that the shared counters do not have are forgotten where all have left, so that nothing is owed', () => {
     const pool = new AdmissionTimes(10, 100, 3)
     pool.markPending(admit(pool, 0, 'a', 0))
     expect(countOf(pool, 0, 'a', 100)).toBe(0)
@@ -211,7 +211,7 @@ describe('units that are given back', () => {
     return { pool, slot }
   }
 
-  test('are taken out as if one after another', () => {
+  test('units that are given back are taken out as if one after another', () => {
     const check = (
       unitsAt: number[],
       pending: number,
@@ -238,7 +238,7 @@ describe('units that are given back', () => {
   })
 
   // A batch of 2,000 uncounted requests once stopped the process for seconds.
-  test('take no longer when they are many', () => {
+  test('units that are given back take no longer when they are many', () => {
     const pool = new AdmissionTimes(8, 120_000, 3)
     let slot = NONE
     for (let i = 0; i < 50_000; i++) slot = admit(pool, 2, 'a', i / 50_000)

@@ -31,7 +31,7 @@ beforeEach(() => {
 })
 
 describe('counts by the calendar', () => {
-  test('admit the quota in each window of the table of instants, until the window ends', () => {
+  test('counts by the calendar admit the quota in each window of the table of instants, until the window ends', () => {
     for (const [timezone, unit, at, , end] of instants) {
       const policy = makePolicy(`${unit}.${timezone}`, 2, HOUR_MS, {
         algorithm: 'calendar',
@@ -53,7 +53,7 @@ describe('counts by the calendar', () => {
     }
   })
 
-  test('follow the wall clock, even if the monotonic clock was suspended', () => {
+  test('counts by the calendar follow the wall clock, even if the monotonic clock was suspended', () => {
     const policy = monthly()
     setTime(Date.parse('2027-01-31T23:00Z'))
     expect([ask(policy), ask(policy), ask(policy)].map(({ outcome }) => outcome)).toEqual([
@@ -66,7 +66,7 @@ describe('counts by the calendar', () => {
     expect(stateOf(ask(policy))).toEqual({ outcome: 'allowed', remaining: 1, resetMs: 28 * 24 * HOUR_MS })
   })
 
-  test('are kept when the time zone changes, until the window ends in the new zone', () => {
+  test('counts by the calendar are kept when the time zone changes, until the window ends in the new zone', () => {
     setTime(Date.parse('2027-01-31T20:00Z'))
     ask(monthly())
     const inParis = monthly({ unit: 'month', timezone: 'Europe/Paris' })
@@ -79,14 +79,14 @@ describe('counts by the calendar', () => {
     expect(stateOf(ask(inParis))).toMatchObject({ outcome: 'allowed', remaining: 1 })
   })
 
-  test('are kept when the clock is set back, until the window ends by the new time', () => {
+  test('counts by the calendar are kept when the clock is set back, until the window ends by the new time', () => {
     setTime(Date.parse('2027-02-01T00:30Z'))
     ask(monthly())
     setTime(Date.parse('2027-01-31T23:30Z'))
     expect(stateOf(ask(monthly()))).toEqual({ outcome: 'allowed', remaining: 0, resetMs: HOUR_MS / 2 })
   })
 
-  test('get back units reserved in the same window, and not in a later one', () => {
+  test('counts by the calendar get back units reserved in the same window, and not in a later one', () => {
     const policy = monthly({ unit: 'month' }, { countStatus: [{ first: 401, last: 401 }] })
     const reserve = () => {
       const decision = ask(policy)
@@ -105,7 +105,7 @@ describe('counts by the calendar', () => {
     expect(used()).toBe(1)
   })
 
-  test('that pend sync end by the monotonic clock when their window does', () => {
+  test('counts by the calendar that pend sync end by the monotonic clock when their window does', () => {
     setTime(Date.parse('2027-01-31T23:00Z'))
     limiter.decidePendingSync([{ policy: monthly(), partitionKey: 'ip:192.0.2.1' }])
     const [pending] = limiter.takePending(10)
@@ -115,7 +115,7 @@ describe('counts by the calendar', () => {
     expect(limiter.takePending(10)).toEqual([])
   })
 
-  test('free the slots of a window that has ended', () => {
+  test('counts by the calendar free the slots of a window that has ended', () => {
     setTime(Date.parse('2027-01-31T23:00Z'))
     for (let i = 0; i < 100; i++) limiter.decide([{ policy: monthly(), partitionKey: `ip:${i}` }])
     nowMs += HOUR_MS

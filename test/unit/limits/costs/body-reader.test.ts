@@ -42,10 +42,10 @@ describe('a JSON document', () => {
     for (const length of [60_000, 70_000, 5_000_000]) expect(read(json, fill(length))).toBe(5)
   })
 
-  test('may contain invalid JSON off the path, such as the NaN of Python', () =>
+  test('a JSON document may contain invalid JSON off the path, such as the NaN of Python', () =>
     expect(read(json, '{"logprobs":[NaN,-Infinity],"usage":{"total_tokens":5}}')).toBe(5))
 
-  test('may have a byte order mark before it', () =>
+  test('a JSON document may have a byte order mark before it', () =>
     expect(read(json, '\ufeff{"usage":{"total_tokens":5}}')).toBe(5))
 
   test('a number with thousands of digits is not read', () =>
@@ -137,7 +137,7 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeLessThan(1600)
   })
 
-  test('ignores padding in events', () => {
+  test('the estimate of tokens ignores padding in events', () => {
     const { tokens } = readAll(events, ...words(1000, (at) => ({ obfuscation: 'xYz'.repeat((at * 7) % 5) })))
     expect(tokens).toBeLessThan(1600)
   })
@@ -149,7 +149,7 @@ describe('the estimate of tokens', () => {
     expect(tokens).toBeLessThan(50 * size * 2 + 50)
   })
 
-  test('counts the text of a stream of identical events', () => {
+  test('the estimate of tokens counts the text of a stream of identical events', () => {
     const { tokens } = readAll(events, chunk(''), ...Array.from({ length: 50 }, () => chunk('x'.repeat(300))))
     expect(tokens).toBeGreaterThanOrEqual(5000)
   })

@@ -346,7 +346,7 @@ describe('a rule for some hosts', () => {
     )
   })
 
-  test('is found as fast among ten thousand hosts', () => {
+  test('a rule for some hosts is found as fast among ten thousand hosts', () => {
     const hosts = Array.from({ length: 10_000 }, (_, i) => `h${i}.example`)
     const many = compileRules(hosts.map((host) => ({ ...rule(host, 'GET /a'), hosts: [host] })))
     const find = (): void => {
@@ -363,21 +363,21 @@ describe('lookups in a compiled rule table', () => {
     expect(compileRules([]).match(target, 'GET', {}, 'a')).toEqual([])
   })
 
-  test('answers for a literal path, and where nothing matches, without making anything', () => {
+  test('a lookup of a literal path, or one where nothing matches, allocates nothing', () => {
     const table = compileRules([rule('a', 'GET /a'), rule('p', 'GET /p/:x')])
     expect(table.match(target, 'GET', {}, 'a')).toBe(table.match(target, 'GET', {}, 'a'))
     const nowhere = { matchPath: '/b', otherMatchPaths: [] }
     expect(table.match(nowhere, 'GET', {}, 'a')).toBe(table.match(target, 'POST', {}, 'a'))
   })
 
-  test('gives the policies themselves', () => {
+  test('a lookup returns the policies themselves', () => {
     const login = rule('login', 'POST /login')
     expect(
       compileRules([login]).match({ matchPath: '/login', otherMatchPaths: [] }, 'POST', {}, 'a')[0],
     ).toBe(login.policy)
   })
 
-  test('answers a path of many segments as fast where names and literals branch at each of them', () => {
+  test('a lookup of a path of many segments is as fast where names and literals branch at each of them', () => {
     const branches = Array.from({ length: 1024 }, (_, bits) => {
       const segments = Array.from({ length: 10 }, (_, i) => ((bits >> i) & 1 ? ':x' : 'a'))
       return rule(`r${bits}`, `GET /${segments.join('/')}/end`)
@@ -393,7 +393,7 @@ describe('lookups in a compiled rule table', () => {
     ).toHaveLength(1024)
   })
 
-  test('answers as fast with ten thousand rules as with six', () => {
+  test('a lookup is as fast with ten thousand rules as with six', () => {
     const [few, many] = [6, 10_000].map(matching)
     const ratio = (): number => threadCpuUs(() => many?.()) / threadCpuUs(() => few?.())
     // The two take the same time within a few per cent; visiting every rule would take a thousand times as long.

@@ -43,7 +43,7 @@ function trusted(hosts: TrustedHosts, ...addresses: string[]): string[] {
 }
 
 describe('the hosts among the trusted proxies', () => {
-  test('are looked up at start, and again each minute', async () => {
+  test('the hosts among the trusted proxies are looked up at start, and again each minute', async () => {
     const answers: Record<string, Answer> = { nginx: ['10.0.0.2', '::ffff:10.0.0.3', 'fe80::1%eth0'] }
     const { hosts, asked, pass, lines } = start(answers)
     await hosts.ready(1000)
@@ -83,7 +83,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(trusted(hosts, '10.0.0.2')).toEqual([])
   })
 
-  test('keep their addresses for five minutes while their server does not answer, and no longer', async () => {
+  test('the hosts among the trusted proxies keep their addresses for five minutes while their server does not answer, and no longer', async () => {
     const answers: Record<string, Answer> = { nginx: ['10.0.0.2'] }
     const { hosts, pass, lines } = start(answers)
     await hosts.ready(1000)
@@ -116,7 +116,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(trusted(hosts, '10.0.0.2')).toEqual([])
   })
 
-  test('have no more than 256 addresses each', async () => {
+  test('the hosts among the trusted proxies have no more than 256 addresses each', async () => {
     const many = Array.from({ length: 300 }, (_, i) => `10.0.${i >> 8}.${i & 255}`)
     const { hosts, lines } = start({ nginx: many })
     await hosts.ready(1000)
@@ -124,7 +124,7 @@ describe('the hosts among the trusted proxies', () => {
     expect(lines.filter(({ level }) => level === 40)).toHaveLength(1)
   })
 
-  test('are not asked for any more when the gateway is closed', async () => {
+  test('the hosts among the trusted proxies are not asked for any more when the gateway is closed', async () => {
     const { hosts, asked, pass } = start({ nginx: noSuchHost })
     await hosts.ready(1000)
     hosts.close()

@@ -44,7 +44,7 @@ describe('a network with a name', () => {
     expect(peerAt(reader, '2a06:98c0:3600::103').trusted).toBe(false)
   })
 
-  test('has ranges only', () => {
+  test('a network with a name has ranges only', () => {
     for (const ranges of namedNetworks.values()) expect(sortTrustedProxies(ranges).hosts).toEqual([])
   })
 })

@@ -15,7 +15,7 @@ describe('a database of countries', () => {
     expect(openDatabase(everywhere(record), 'country').find('192.0.2.1')).toBe(country)
   })
 
-  test('has no country for an address that it does not have', () => {
+  test('a database of countries has no country for an address that it does not have', () => {
     const database = openDatabase(
       writeMmdb({
         '1.0.0.0/8': { country: { iso_code: 'AU' } },

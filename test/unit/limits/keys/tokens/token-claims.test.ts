@@ -280,7 +280,7 @@ describe('a set whose keys, or a token that, have no name', () => {
     ['neither has one', true, undefined],
     ['the token has one', true, 'one'],
     ['the keys have one', false, undefined],
-  ])('is verified by each key that fits: %s', async (_, isNameless, kid) => {
+  ])('a token is verified by each key that fits: %s', async (_, isNameless, kid) => {
     const set = await keySetOf(['zero', other.publicKey], ['one', rsa.publicKey], ['two', elliptic.publicKey])
     text = isNameless ? withoutKid(set) : set
     const verifier = create()
@@ -291,14 +291,14 @@ describe('a set whose keys, or a token that, have no name', () => {
     expect(await subOf(verifier, await sign({}, stranger.privateKey, { kid }))).toBeUndefined()
   })
 
-  test('is verified by a key after a large one that encrypts', async () => {
+  test('a token is verified by a key after a large one that encrypts', async () => {
     const keys = await Promise.all([other.publicKey, rsa.publicKey].map((key) => exportJWK(key)))
     const large = { kty: 'RSA', use: 'enc', e: 'AQAB', n: Buffer.alloc(2048, 0x80).toString('base64url') }
     text = JSON.stringify({ keys: [keys[0], large, keys[1]] })
     expect(await subOf(create(), await sign({}, rsa.privateKey, { kid: undefined }))).toBe('alice')
   })
 
-  test('is verified by a key after one that is too large to be used', async () => {
+  test('a token is verified by a key after one that is too large to be used', async () => {
     const keys = await Promise.all([other.publicKey, rsa.publicKey].map((key) => exportJWK(key)))
     const large = { kty: 'RSA', kid: 'large', e: 'AQAB', n: Buffer.alloc(2048, 0x81).toString('base64url') }
     text = JSON.stringify({ keys: [keys[0], large, keys[1]] })
@@ -307,7 +307,7 @@ describe('a set whose keys, or a token that, have no name', () => {
     expect(outcomes).toEqual(['verified', 'unknown-key'])
   })
 
-  test('is looked for when none of them fits, as it may be new', async () => {
+  test('the key set is loaded again when none of its keys fits, as the key may be new', async () => {
     text = await keySetOf(['one', rsa.publicKey])
     await create().claimsOf(sent(await sign({}, other.privateKey, { kid: undefined })))
     expect(missing).toBe(1)
@@ -316,7 +316,7 @@ describe('a set whose keys, or a token that, have no name', () => {
 
 describe('a shared secret', () => {
   const secret = 'a secret of thirty-two bytes, at least'
-  test('verifies tokens made with it, and no others', async () => {
+  test('a shared secret verifies tokens made with it, and no others', async () => {
     text = secret
     const verifier = create({ isSecret: true })
     expect(await subOf(verifier, await sign({}, Buffer.from(secret), { alg: 'HS256' }))).toBe('alice')

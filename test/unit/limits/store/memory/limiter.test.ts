@@ -21,7 +21,7 @@ function remaining(limiter: MemoryLimiter, policy: typeof short, client: string)
 }
 
 describe('the maximum number of counters in memory', () => {
-  test('is never exceeded by any sequence of requests', () => {
+  test('the maximum number of counters in memory is never exceeded by any sequence of requests', () => {
     const limiter = createLimiter(10)
     for (let client = 0; client < 1000; client++) {
       limiter.decide(chargeAll(`ip:${client}`, [short, long]))
@@ -32,7 +32,7 @@ describe('the maximum number of counters in memory', () => {
     expect(readTable(limiter).evictions).toBeGreaterThan(100)
   })
 
-  test('is not reached by requests that were given back as a whole', () => {
+  test('the maximum number of counters in memory is not reached by requests that were given back as a whole', () => {
     const limiter = createLimiter(10)
     const failures = makePolicy('failures', 3, 60_000, { countStatus: [{ first: 500, last: 599 }] })
     for (let asked = 0; asked < 3; asked++) remaining(limiter, long, 'ip:used up')
@@ -64,7 +64,7 @@ describe('the maximum number of counters in memory', () => {
     expect(remaining(limiter, short, 'first short')).toBe(2)
   })
 
-  test('holds with a single counter', () => {
+  test('the maximum number of counters in memory holds with a single counter', () => {
     const limiter = createLimiter(1)
     for (let i = 0; i < 5; i++) expect(remaining(limiter, short, `ip:${i}`)).toBe(2)
     expect(readTable(limiter)).toEqual({ size: 1, capacity: 1, evictions: 4 })
@@ -72,23 +72,26 @@ describe('the maximum number of counters in memory', () => {
 })
 
 describe('the time until a window resets', () => {
-  test.each(['fixed', 'sliding'] as const)('is never more than its length, %s', (algorithm) => {
-    const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
-    let nowMs = 100
-    const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
-    for (let client = 0; client < 1000; client++) {
-      // The clock has fractions of a millisecond. Without rounding, one reset in five is slightly longer than the window.
-      nowMs += 0.8765432109876
-      expect(limiter.decide(chargeAll(`ip:${client}`, [policy]))).toMatchObject({
-        states: [{ resetMs: 2_000 }],
-      })
-      expect(limiter.read({ policy, partitionKey: `ip:${client}` })).toEqual({ used: 1, resetMs: 2_000 })
-    }
-  })
+  test.each(['fixed', 'sliding'] as const)(
+    'the time until a window resets is never more than the length of the window, %s',
+    (algorithm) => {
+      const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
+      let nowMs = 100
+      const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
+      for (let client = 0; client < 1000; client++) {
+        // The clock has fractions of a millisecond. Without rounding, one reset in five is slightly longer than the window.
+        nowMs += 0.8765432109876
+        expect(limiter.decide(chargeAll(`ip:${client}`, [policy]))).toMatchObject({
+          states: [{ resetMs: 2_000 }],
+        })
+        expect(limiter.read({ policy, partitionKey: `ip:${client}` })).toEqual({ used: 1, resetMs: 2_000 })
+      }
+    },
+  )
 })
 
 describe('ended counters', () => {
-  test('are reclaimed in passing, with no timer, so that they are not in the way', () => {
+  test('ended counters are reclaimed in passing, without a timer, so that they take no place', () => {
     const limiter = createLimiter(100)
     for (let i = 0; i < 100; i++) remaining(limiter, short, `ip:${i}`)
     limiter.advance(1_000)
@@ -96,7 +99,7 @@ describe('ended counters', () => {
     expect(readTable(limiter)).toEqual({ size: 60, capacity: 100, evictions: 0 })
   })
 
-  test('count from the beginning again for a client that comes back, one millisecond not earlier', () => {
+  test('a client that comes back after its counter has ended counts from the beginning, and not a millisecond earlier', () => {
     const limiter = createLimiter(100)
     for (const expected of [2, 1, 0, 0]) expect(remaining(limiter, short, 'ip:1')).toBe(expected)
     limiter.advance(999)
@@ -111,7 +114,7 @@ describe('ended counters', () => {
     })
   })
 
-  test('leave the table as large as it needs to be when clients come and go for long', () => {
+  test('ended counters leave the table as large as it needs to be when clients come and go for long', () => {
     const limiter = createLimiter(1_000)
     for (let i = 0; i < 50_000; i++) {
       limiter.decide(chargeAll(`ip:${i % 400}`, i % 3 === 0 ? [short, long] : [short]))
@@ -124,7 +127,7 @@ describe('ended counters', () => {
 })
 
 describe('requests that the shared counters do not know', () => {
-  test('are handed out once, with their windows, and not those that have ended', () => {
+  test('requests that the shared counters do not know are handed out once, with their windows, and not those that have ended', () => {
     const limiter = createLimiter(100)
     limiter.decidePendingSync(chargeAll('gone', [short]))
     limiter.advance(1_000)
@@ -143,7 +146,7 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.hasPending()).toBe(false)
   })
 
-  test('are handed out in parts', () => {
+  test('requests that the shared counters do not know are handed out in parts', () => {
     const limiter = createLimiter(100)
     for (let i = 0; i < 25; i++) limiter.decidePendingSync(chargeAll(`ip:${i}`, [long]))
     const parts = [10, 10, 10].map((limit) => limiter.takePending(limit))
@@ -152,7 +155,7 @@ describe('requests that the shared counters do not know', () => {
     expect(limiter.hasPending()).toBe(false)
   })
 
-  test('are forgotten with the counter that was evicted', () => {
+  test('requests that the shared counters do not know are forgotten with the counter that was evicted', () => {
     const limiter = createLimiter(2)
     for (const client of ['a', 'b', 'c']) limiter.decidePendingSync(chargeAll(client, [long]))
     expect(limiter.takePending(10).map(({ partitionKey }) => partitionKey)).toEqual(['c', 'b'])

@@ -108,7 +108,7 @@ describe('the code of an error', () => {
     'no answer in 100 ms',
     'readonly in small letters',
     '',
-  ])('is not looked for after the beginning: %j', (text) => {
+  ])('the code of an error is not looked for after the beginning: %j', (text) => {
     expect(isOfReplica(text)).toBe(false)
     expect(lacksRight(text)).toBe(false)
     expect(errorCodeOf(text)).not.toMatch(/^(READONLY|NOPERM|MOVED)$/)

@@ -82,7 +82,7 @@ describe('an address of Redis', () => {
       },
     ],
     ['REDIS+Cluster://n1', { topology: 'cluster', hosts: [host('n1')] }],
-  ])('is read from %s', (url, expected) => {
+  ])('an address of Redis is read from %s', (url, expected) => {
     expect(parseRedisUrl(url)).toEqual({ ...plain, ...expected })
   })
 
@@ -107,11 +107,11 @@ describe('an address of Redis', () => {
     ['rediss://:p@r/1?ca=a@b.pem', /^has an @ after a \?/],
     ['redis+sentinel://s1/main?sentinelPassword=p@ss', /^has an @ after a \?/],
     ['redis://:p?ss@r', /^has an @ after a \?/],
-  ])('is not %s', (url, message) => {
+  ])('an address of Redis is not %s', (url, message) => {
     expect(() => parseRedisUrl(url)).toThrow(message)
   })
 
-  test('never shows the login', () => {
+  test('an address of Redis never shows the login', () => {
     for (const [url, shown] of [
       ['rediss://user:s3cret@[::1]:6380/2', 'rediss://[::1]:6380/2'],
       ['redis+sentinel://:s3cret@a,b/main', 'redis+sentinel://a:26379,b:26379/main'],
