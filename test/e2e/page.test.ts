@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
-import { afterEach, expect, test } from 'vitest'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, expect, test, vi } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -21,6 +23,7 @@ limits:
 
 const open: IncomingMessage[] = []
 afterEach(() => {
+  vi.unstubAllGlobals()
   for (const response of open.splice(0)) response.destroy()
 })
 
@@ -291,3 +294,46 @@ test('event ids continue after a restart of the gateway', async () => {
   const resumed = await listen(second.adminPort, { 'last-event-id': String(before.id + 41) })
   expect((await eventWhere(resumed, () => true)).id).toBe(before.id + 42)
 })
+
+test('to undo an unban bans the client under the rules that it was banned under, not from everything', async () => {
+  const gateway = await startHosted(await settings())
+  const bans = async (): Promise<unknown> => (await askOperator(gateway, 'GET', '/api/bans')).body
+  const client = { ip: '192.0.2.7' }
+  await askOperator(gateway, 'POST', '/api/clients/ban', { client, policy: 'api', for: '1h' })
+  const { click, unban } = await loadActions(gateway)
+  await unban({ client, policy: null, expiresSeconds: 600 })
+  expect(await bans()).toEqual({ total: 0, bans: [] })
+  click('undo')
+  await eventually('the client is banned again', async () =>
+    expect(await bans()).toMatchObject({ total: 1, bans: [{ client, policy: 'api', by: 'operator' }] }),
+  )
+})
+
+type Actions = {
+  readonly unban: (ban: { client: object; policy: string | null; expiresSeconds: number }) => Promise<boolean>
+}
+
+/** Loads the actions of the page without a browser, with elements that only have what the actions use. */
+async function loadActions({
+  adminPort,
+}: HostedGateway): Promise<Actions & { readonly click: (id: string) => void }> {
+  const elements = new Map<string, object>()
+  const listeners = new Map<string, () => void>()
+  const makeElement = (id: string): object => ({
+    focus: () => undefined,
+    addEventListener: (event: string, listener: () => void) => listeners.set(`${event} ${id}`, listener),
+  })
+  const getElementById = (id: string): object | undefined => {
+    if (!elements.has(id)) elements.set(id, makeElement(id))
+    return elements.get(id)
+  }
+  vi.stubGlobal('document', { getElementById })
+  vi.stubGlobal('sessionStorage', { getItem: () => null })
+  const { fetch } = globalThis
+  const here = (path: string, options: RequestInit): Promise<Response> =>
+    fetch(`http://127.0.0.1:${adminPort}/${path}`, options)
+  vi.stubGlobal('fetch', here)
+  const actions = pathToFileURL(join(import.meta.dirname, '../../proxy/admin/page/browser/actions.js')).href
+  const { unban } = (await import(actions)) as Actions
+  return { unban, click: (id) => listeners.get(`click ${id}`)?.() }
+}

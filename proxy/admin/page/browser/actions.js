@@ -7,19 +7,20 @@ import { limitOf } from './rules.js'
 
 /**
  * @param {string} done message to show afterwards
- * @param {(() => Promise<void>) | undefined} undo
+ * @param {((reply: object) => Promise<unknown>) | undefined} undo gets the reply of the gateway
  * @returns whether the action succeeded
  */
 export async function act(path, body, done, undo) {
+  let reply
   try {
-    await ask(path, body)
+    reply = await (await ask(path, body)).json()
   } catch (error) {
     if (error instanceof Unauthorized)
       dispatchEvent(new CustomEvent('unauthorized', { detail: error.message }))
     tell(error instanceof TypeError ? 'No answer: nothing may have changed' : error.message, undefined)
     return false
   }
-  tell(done, undo)
+  tell(done, undo && (() => undo(reply)))
   return true
 }
 
@@ -50,16 +51,20 @@ export function ban({ client }) {
 
 export function unban({ client, policy, expiresSeconds, reason }) {
   const named = policy === null ? { client } : { client, policy }
-  const again = {
-    ...named,
-    for: `${Math.max(1, Math.ceil(expiresSeconds ?? 1))}s`,
-    ...(reason && { reason }),
-  }
+  const again = { for: `${Math.max(1, Math.ceil(expiresSeconds ?? 1))}s`, ...(reason && { reason }) }
+  // Without a rule, the bans under all rules are lifted. A ban under one rule must not return as a ban from everything.
   const undo =
     expiresSeconds === undefined
       ? undefined
-      : () => act('api/clients/ban', again, `${nameOf(client)} is banned again`)
+      : async ({ unbanned }) => {
+          for (const one of unbanned) await banAgain(one, again)
+        }
   return act('api/clients/unban', named, `${nameOf(client)} is not banned any more`, undo)
+}
+
+function banAgain({ client, policy }, again) {
+  const named = policy === null ? { client } : { client, policy }
+  return act('api/clients/ban', { ...named, ...again }, `${nameOf(client)} is banned again`)
 }
 
 export function removeOverride({ client, policy, requests, expiresSeconds, label }) {
