@@ -85,7 +85,7 @@ const limiter = createLimiter({
     leaseChanged: nothing,
     observeTable: nothing,
   },
-  forgotten: nothing,
+  onForget: nothing,
 })
 const operators = redis.ports.map((port) => new Redis(port))
 async function readCommands(): Promise<number> {

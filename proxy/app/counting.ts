@@ -54,7 +54,7 @@ export type CountingDeps = {
   readonly log: Log
   readonly telemetry: Telemetry
   /** Called when an operator has reset a client. */
-  readonly forgotten: ThrottledClients['forget']
+  readonly onForget: ThrottledClients['forget']
   /** Sends events about bans and circuit breakers to webhooks. */
   readonly notify: Notify | undefined
 }
@@ -142,8 +142,8 @@ export function clientTableOptions(
 /** The options that all kinds of limiters have in common. */
 export function counterOptions(
   settings: GatewaySettings,
-  { log, telemetry, forgotten }: Pick<CountingDeps, 'log' | 'telemetry' | 'forgotten'>,
+  { log, telemetry, onForget }: Pick<CountingDeps, 'log' | 'telemetry' | 'onForget'>,
 ): LimiterOptions {
   const { storeTimeoutMs, namespace, storeMaxKeys } = settings
-  return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, forgotten }
+  return { storeTimeoutMs, namespace, storeMaxKeys, seed: randomInt(2 ** 31), now, log, telemetry, onForget }
 }

@@ -81,10 +81,10 @@ function logLine(timeMs: number, upTo: (below: number) => number): string {
 async function startAt(settings: GatewaySettings, now: () => number) {
   const log = createLog('test', 'silent')
   const serving = await composeServing(settings, log, {
-    count(telemetry, forgotten) {
+    count(telemetry, onForget) {
       const limiter = createLimiter({
         redis: undefined,
-        ...counterOptions(settings, { log, telemetry, forgotten }),
+        ...counterOptions(settings, { log, telemetry, onForget }),
         now,
       })
       const policies = settings.rules.map(({ policy }) => policy)

@@ -30,7 +30,7 @@ export type ProvidedParts = {
    * Makes counters that are neither in Redis nor in this process: with several workers and no Redis, the primary process counts for all
    * workers.
    */
-  readonly count?: ((telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting) | undefined
+  readonly count?: ((telemetry: Telemetry, onForget: ThrottledClients['forget']) => Counting) | undefined
   /** Looks up the names of hosts. Created if left out. */
   readonly names?: Names | undefined
   /** Set in the process that reads the settings. */
@@ -72,13 +72,13 @@ export async function composeServing(
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, provided.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
-  const forgotten: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
+  const onForget: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
   const counters =
-    provided.count?.(telemetry, forgotten) ??
-    (await composeCounting(settings, { log, telemetry, forgotten, notify: provided.notify }, provided.now))
+    provided.count?.(telemetry, onForget) ??
+    (await composeCounting(settings, { log, telemetry, onForget, notify: provided.notify }, provided.now))
   const { limiter, wallNow, clientTable } = counters
   // The client's next request shows whether it exceeds the limit that an operator has just set.
-  clientTable.entries.onOverride = forgotten
+  clientTable.entries.onOverride = onForget
   const health = createHealth({
     storeState: () => counters.storeState(),
     unavailableStoreNodes: counters.unavailableNodes,

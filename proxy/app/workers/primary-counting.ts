@@ -42,7 +42,7 @@ export class PrimaryCounting {
       settings.redisUrl === undefined
         ? {
             counters: createEmbeddedLimiter(
-              counterOptions(settings, { log, telemetry, forgotten: sendResetToWorkers }),
+              counterOptions(settings, { log, telemetry, onForget: sendResetToWorkers }),
             ),
             clientTable: createClientTable(
               clientTableOptions(settings, options),

@@ -76,12 +76,9 @@ export async function composeWorker(
 function countInPrimary(
   settings: GatewaySettings,
   log: Log,
-): (telemetry: Telemetry, forgotten: ThrottledClients['forget']) => Counting {
-  return (telemetry, forgotten) => {
-    const limiter = createWorkerLimiter(
-      portToPrimary,
-      counterOptions(settings, { log, telemetry, forgotten }),
-    )
+): (telemetry: Telemetry, onForget: ThrottledClients['forget']) => Counting {
+  return (telemetry, onForget) => {
+    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, { log, telemetry, onForget }))
     return {
       limiter,
       clientTable: createWorkerClientTable(portToPrimary, { now, telemetry, log }),

@@ -65,7 +65,7 @@ export type LimiterOptions = {
   readonly log: Log
   readonly telemetry: LimiterTelemetry
   /** Called when a client was reset, here or elsewhere, under the policy of this name or under all policies. */
-  readonly forgotten: CounterAdmin['forget']
+  readonly onForget: CounterAdmin['forget']
 }
 
 /** The limiter of a single-process gateway, or of a worker with Redis. */
@@ -80,7 +80,7 @@ export function createLimiter(
  * ask it through `ServedLimiter`.
  */
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
-  const { storeMaxKeys, seed, now, wallNow, telemetry, forgotten } = options
+  const { storeMaxKeys, seed, now, wallNow, telemetry, onForget } = options
   const plans = createMemoryPlans()
   const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow, plans })
   observeMemory(telemetry, embedded)
@@ -95,11 +95,11 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
     reset(charges) {
       for (const { policy, partitionKey } of charges) {
         embedded.forget(policy.name, partitionKey)
-        forgotten(policy.name, partitionKey)
+        onForget(policy.name, partitionKey)
       }
       return Promise.resolve('done')
     },
-    forget: forgotten,
+    forget: onForget,
     close: () => undefined,
   }
 }
@@ -164,7 +164,7 @@ type SharedCounters = {
 function createSharedCounters(
   redis: RedisClient,
   keyPrefix: string,
-  { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten }: LimiterOptions,
+  { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, onForget }: LimiterOptions,
 ): SharedCounters {
   const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
   const redisWithFallback: RedisWithFallback = new RedisWithFallback({
@@ -184,7 +184,7 @@ function createSharedCounters(
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     overLimit.forget(policyName, partitionKey)
     redisWithFallback.forgetLocal(policyName, partitionKey)
-    forgotten(policyName, partitionKey)
+    onForget(policyName, partitionKey)
   }
   const resetFeed: ResetFeed = new ResetFeed({
     redis,
@@ -193,7 +193,7 @@ function createSharedCounters(
     onReset(partitionKey, policyName, isNew) {
       // An old reset must not remove requests counted here since.
       if (isNew) forget(policyName, partitionKey)
-      else forgotten(policyName, partitionKey)
+      else onForget(policyName, partitionKey)
     },
     missed: () => overLimit.clear(),
     now,
@@ -204,12 +204,12 @@ function createSharedCounters(
 
 /** The limiter of a worker without Redis: the counters are embedded in the primary process. */
 export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
-  const { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, forgotten } = options
+  const { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, onForget } = options
   const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
   let loggedAtMs = -Infinity
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     local.forget(policyName, partitionKey)
-    forgotten(policyName, partitionKey)
+    onForget(policyName, partitionKey)
   }
   onResetMessage(port, forget)
   const channel = new IpcLimiter({

@@ -135,7 +135,7 @@ export function limiterOptions(given: Partial<LimiterOptions> = {}): LimiterOpti
     now: monotonicNow,
     log: recordLog().log,
     telemetry: recordTelemetry(),
-    forgotten: () => undefined,
+    onForget: () => undefined,
     ...given,
   }
 }
