@@ -300,30 +300,33 @@ test('to undo an unban bans the client under the rules that it was banned under,
   const bans = async (): Promise<unknown> => (await askOperator(gateway, 'GET', '/api/bans')).body
   const client = { ip: '192.0.2.7' }
   await askOperator(gateway, 'POST', '/api/clients/ban', { client, policy: 'api', for: '1h' })
-  const { click, unban } = await loadActions(gateway)
+  const { click, textOf, unban } = await loadActions(gateway)
   await unban({ client, policy: null, expiresSeconds: 600 })
   expect(await bans()).toEqual({ total: 0, bans: [] })
   click('undo')
-  await eventually('the client is banned again', async () =>
-    expect(await bans()).toMatchObject({ total: 1, bans: [{ client, policy: 'api', by: 'operator' }] }),
-  )
+  await eventually('the page says so', () => expect(textOf('told')).toMatch(/ is banned again$/))
+  expect(await bans()).toMatchObject({ total: 1, bans: [{ client, policy: 'api', by: 'operator' }] })
 })
 
 type Actions = {
   readonly unban: (ban: { client: object; policy: string | null; expiresSeconds: number }) => Promise<boolean>
 }
 
+type StubElement = { readonly focus: () => void; readonly addEventListener: unknown; textContent?: string }
+
 /** Loads the actions of the page without a browser, with elements that only have what the actions use. */
 async function loadActions({
   adminPort,
-}: HostedGateway): Promise<Actions & { readonly click: (id: string) => void }> {
-  const elements = new Map<string, object>()
+}: HostedGateway): Promise<
+  Actions & { readonly click: (id: string) => void; readonly textOf: (id: string) => string | undefined }
+> {
+  const elements = new Map<string, StubElement>()
   const listeners = new Map<string, () => void>()
-  const makeElement = (id: string): object => ({
+  const makeElement = (id: string): StubElement => ({
     focus: () => undefined,
     addEventListener: (event: string, listener: () => void) => listeners.set(`${event} ${id}`, listener),
   })
-  const getElementById = (id: string): object | undefined => {
+  const getElementById = (id: string): StubElement | undefined => {
     if (!elements.has(id)) elements.set(id, makeElement(id))
     return elements.get(id)
   }
@@ -335,5 +338,9 @@ async function loadActions({
   vi.stubGlobal('fetch', here)
   const actions = pathToFileURL(join(import.meta.dirname, '../../proxy/admin/page/browser/actions.js')).href
   const { unban } = (await import(actions)) as Actions
-  return { unban, click: (id) => listeners.get(`click ${id}`)?.() }
+  return {
+    unban,
+    click: (id) => listeners.get(`click ${id}`)?.(),
+    textOf: (id) => getElementById(id)?.textContent,
+  }
 }

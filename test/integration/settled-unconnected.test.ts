@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { makePolicy, newClient } from '../support/limiter/limiters.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
-import { freshRedis } from '../support/redis/redis.ts'
+import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const tokens = makePolicy('tokens', 1000, 60_000, {
@@ -12,10 +12,9 @@ const tokens = makePolicy('tokens', 1000, 60_000, {
 const exports = makePolicy('exports', 2, 15_000, { algorithm: 'concurrency' })
 
 test('requests in flight that end while Redis is not connected do not count any more when it is', async () => {
-  const url = new URL(await freshRedis())
-  const relay = await startRelay(Number(url.port))
-  url.port = String(relay.port)
-  const limiter = await openAnsweringLimiter(url.href)
+  const redis = await startRedisServer()
+  const relay = await startRelay(redis.port)
+  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`)
   const charges = [{ policy: exports, partitionKey: newClient() }]
   const decisions = [await limiter.decide(charges), await limiter.decide(charges)]
 
@@ -36,10 +35,9 @@ test('requests in flight that end while Redis is not connected do not count any 
 })
 
 test('units that a response costs beyond its reservation are charged if Redis is not connected when it ends', async () => {
-  const url = new URL(await freshRedis())
-  const relay = await startRelay(Number(url.port))
-  url.port = String(relay.port)
-  const limiter = await openAnsweringLimiter(url.href)
+  const redis = await startRedisServer()
+  const relay = await startRelay(redis.port)
+  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`)
   const charge = { policy: tokens, partitionKey: newClient() }
   const decision = await limiter.decide([charge])
   const reservation = decision.outcome === 'allowed' ? decision.states[0]?.reservation : undefined
