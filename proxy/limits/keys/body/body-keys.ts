@@ -25,8 +25,8 @@ const MAX_KEYS = 100
  * and `address`.
  *
  * @returns undefined if the request would count for too many clients: a value can be read in more than `MAX_READINGS` ways, there are more
- *   than `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has `device` and the body is not read as a whole or has an account that
- *   is too long to clean. Empty if another part of the key is absent, so that the policy does not apply
+ *   than `MAX_KEYS` clients or `MAX_VALUES` elements, or the policy has `device` and a backend may find further accounts in the body. Empty
+ *   if another part of the key is absent, so that the policy does not apply
  */
 export function bodyKeysOf(
   { partition, device }: Pick<Policy, 'partition' | 'device'>,
@@ -37,7 +37,7 @@ export function bodyKeysOf(
   // Guesses at one account would count by address if the account cannot be read. No sign-in has such a body.
   if (device && body.isPartlyRead) return undefined
   const entries = partition.map((part) => readEntry(part, readPart, body, partition.length === 1))
-  if (device && entries.some(({ hasUncleaned }) => hasUncleaned)) return undefined
+  if (device && entries.some(({ isIncomplete }) => isIncomplete)) return undefined
   const elements = Math.max(...entries.map((entry) => entry.elements))
   if (entries.some(({ isCut }) => isCut) || elements > MAX_VALUES) return undefined
   if (entries.some(({ isAbsent }) => isAbsent))

@@ -147,7 +147,7 @@ function nothingOf({ count }: BodyNames, unread: UnreadKey | undefined): Read {
 
 /** A page in a member of valid JSON, as in a service that sends mail, may look like a form with too many fields. */
 function partlyReadIfCut(findings: Findings): Findings {
-  return findings.isCut ? { ...findings, isCut: false, hasUncleaned: true } : findings
+  return findings.isCut ? { ...findings, isCut: false, isIncomplete: true } : findings
 }
 
 /** @param found what a strict parser finds, unless the text is not valid JSON */
@@ -253,7 +253,7 @@ function merged(findings: readonly Findings[], unread: UnreadKey | undefined): F
     elements: Math.max(1, ...findings.map(({ elements }) => elements)),
     unread: unread ?? findings.find((found) => found.unread)?.unread,
     isCut: countUsual(values) > MAX_VALUES || findings.some(({ isCut }) => isCut),
-    hasUncleaned: findings.some(({ hasUncleaned }) => hasUncleaned),
+    isIncomplete: findings.some(({ isIncomplete }) => isIncomplete),
   }
 }
 

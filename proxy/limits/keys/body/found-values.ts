@@ -23,8 +23,8 @@ export type Findings = {
   readonly unread: UnreadKey | undefined
   /** Whether values were dropped because there are too many. */
   readonly isCut: boolean
-  /** Whether some values are too long to clean, so that WordPress may read them as any account. */
-  readonly hasUncleaned?: boolean
+  /** Whether a backend may find further values: in fields after those that are read, or in accounts that are too long to clean. */
+  readonly isIncomplete?: boolean
 }
 
 /** Maximum values to read in a body. In a batch of as many requests in 64 KiB, each would have 30 bytes. */

@@ -13,8 +13,8 @@ export type ReadEntry = {
   readonly unread: UnreadKey | undefined
   /** Whether there are more values than can be counted. */
   readonly isCut: boolean
-  /** Whether a value is too long to clean, so that it may be any account. */
-  readonly hasUncleaned?: boolean
+  /** Whether a backend may find further values in the body. */
+  readonly isIncomplete?: boolean
   /** Whether the request has no value for the entry, so that the policy does not apply. */
   readonly isAbsent: boolean
 }
@@ -73,7 +73,7 @@ function readFirst(
     valuesOf: (element) => withUsual(byElement.get(element), always),
     unread: bodies.find(({ unread }) => unread)?.unread,
     isCut: bodies.some(({ isCut }) => isCut) || others.length > MAX_READINGS * parts.length,
-    hasUncleaned: bodies.some(({ hasUncleaned }) => hasUncleaned),
+    isIncomplete: bodies.some(({ isIncomplete }) => isIncomplete),
     isAbsent: false,
   }
 }
@@ -109,9 +109,9 @@ function readBodyPart(part: BodyPart, body: KeyBody, prefix: string): ReadMember
     elements: found.elements,
     found: byElement,
     valuesOf: (element) => byElement.get(element) ?? none,
-    unread: found.unread ?? (found.hasUncleaned ? 'value' : undefined),
+    unread: found.unread ?? (found.isIncomplete ? 'value' : undefined),
     isCut,
-    hasUncleaned: found.hasUncleaned ?? false,
+    isIncomplete: found.isIncomplete ?? false,
     isAbsent: false,
   }
 }

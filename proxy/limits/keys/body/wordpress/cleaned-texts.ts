@@ -31,14 +31,14 @@ export class TextCleaner {
     const { values } = findings
     if (findings.isCut) return findings
     const sent = new Map<string, string>()
-    let hasUncleaned = false
+    let isIncomplete = findings.isIncomplete ?? false
     for (const value of values) {
       if (sent.has(value.text) || !mayBeUnclean(value)) continue
       if (this.#take(value.text)) sent.set(value.text, textOf(value))
-      else hasUncleaned = true
+      else isIncomplete = true
       if (this.#isUsedUp) break
     }
-    if (sent.size === 0) return hasUncleaned ? { ...findings, hasUncleaned } : findings
+    if (sent.size === 0) return isIncomplete ? { ...findings, isIncomplete } : findings
     const hasLegacy =
       sent.values().some((text) => text.search(legacyCharacter) !== -1) && values.some(isLegacy)
     const cleaned = new Map(Array.from(sent, ([text, each]) => [text, cleanedTexts(each, hasLegacy)]))
@@ -49,8 +49,8 @@ export class TextCleaner {
       const others = [...(cleaned.get(value.text) ?? []), ...(addresses.get(value.text) ?? [])]
       for (const text of others) withExtra.push({ ...value, text, isExtra: true })
     }
-    if (addresses.values().some((each) => each === undefined)) hasUncleaned = true
-    return { ...findings, values: withExtra, hasUncleaned }
+    if (addresses.values().some((each) => each === undefined)) isIncomplete = true
+    return { ...findings, values: withExtra, isIncomplete }
   }
 
   get #isUsedUp(): boolean {

@@ -1089,14 +1089,18 @@ describe('a form has at most 1024 fields', () => {
     expect(keysOf(`${most}email=a&${further}`, form)).toBeUndefined()
   })
 
-  test('a page in JSON counts by address if it looks like a form of more', () => {
-    const page = '<td style="padding:0;">&nbsp;</td>'.repeat(1100)
-    const body = JSON.stringify({ email: 'a', page })
-    expect(keysOf(body, json)?.unread).toBe('value')
-    expect(counts(keysOf(body, json), 'a')).toEqual([1, 1])
-    // Text in which nothing is valid JSON may well be a form.
-    expect(keysOf(`{${body}`, json)).toBeUndefined()
-  })
+  test.each(['a', 'a <b@c.d>', 'a<b>'])(
+    'JSON counts by address too, or is refused by a rule with devices, if a text in it looks like a form of more; for the account %s',
+    (email) => {
+      const page = '<td style="padding:0;">&nbsp;</td>'.repeat(1100)
+      const body = JSON.stringify({ page: `&email=${email}&${page}` })
+      expect(keysOf(body, json)).toMatchObject({ unread: 'value' })
+      expect(counts(keysOf(body, json), email)).toEqual([1, 1])
+      expect(keysWithDevices(body, json)).toBeUndefined()
+      // Text in which nothing is valid JSON may well be a form.
+      expect(keysOf(`{${body}`, json)).toBeUndefined()
+    },
+  )
 })
 
 test('a string that ends in a backslash is looked through once for comments', () => {
@@ -1153,15 +1157,19 @@ const typesOfNames: readonly (readonly [string, string, (name: string) => string
   ['a multipart form', ofB, (name) => multipart([[named('log'), name]])],
 ]
 
-/** Uses a device, as rules do that answer 400 to a name that could be anybody's. */
+/** Reads a body as a rule with devices, which answers 400 where an account could be anybody's. */
+function keysWithDevices(text: string, type: string, name = 'email'): ReturnType<typeof keysOf> {
+  const part = partOf(name)
+  const sent = { bytes: Buffer.from(text), isWhole: true }
+  const body = new KeyBody(sent, { rawHeaders: ['content-type', type] }, '/', new BodyNames([part]))
+  return bodyKeysOf({ partition: [part], device }, () => [], body, address)
+}
+
 function keysOfName(
   name: string,
   [, type, bodyOf]: (typeof typesOfNames)[number],
 ): ReturnType<typeof keysOf> {
-  const part = partOf('log')
-  const sent = { bytes: Buffer.from(bodyOf(name)), isWhole: true }
-  const body = new KeyBody(sent, { rawHeaders: ['content-type', type] }, '/', new BodyNames([part]))
-  return bodyKeysOf({ partition: [part], device }, () => [], body, address)
+  return keysWithDevices(bodyOf(name), type, 'log')
 }
 
 test.each(typesOfNames)('an account counts as WordPress cleans it: %s', (...type) => {
