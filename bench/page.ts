@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { format, resolveConfig } from 'prettier'
+import { format } from 'oxfmt'
+import { style } from '../oxfmt.config.ts'
 import { renderBounds, renderLatency, renderMachine, renderMemory, renderScenario } from './report/report.ts'
 import type { Results } from './report/results.ts'
 import { scenarios } from './scenarios.ts'
@@ -19,7 +20,7 @@ const text = readFileSync(page, 'utf8').replace(
   /(<!-- generated: (.+) -->\n)[^]*?(<!-- end -->)/g,
   (_block, begin: string, name: string, end: string) => `${begin}\n${render(name)}\n\n${end}`,
 )
-writeFileSync(page, await format(text, { ...(await resolveConfig(page)), filepath: page }))
+writeFileSync(page, (await format(page, text, style)).code)
 
 function render(name: string): string {
   if (name === 'machine') return renderMachine(results)

@@ -145,7 +145,8 @@ export type SingleCostSource =
  * - `sum`: the sum of all sources that are present in the response
  */
 export type CostSource =
-  SingleCostSource | { readonly kind: 'first' | 'sum'; readonly of: readonly CostSource[] }
+  | SingleCostSource
+  | { readonly kind: 'first' | 'sum'; readonly of: readonly CostSource[] }
 
 /** Returns the single sources that a source names. */
 export function singleSources(source: CostSource): SingleCostSource[] {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { format, resolveConfig } from 'prettier'
+import { format } from 'oxfmt'
 import { parseAllDocuments, type Document } from 'yaml'
+import { style } from '../oxfmt.config.ts'
 import { valuesFile, withRenderer } from './chart.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -22,7 +23,7 @@ export async function renderManifests(): Promise<Map<string, string>> {
       const rendered = (await render(valuesFile(name))).replaceAll(/^# Source: .*\n/gm, '')
       const documents = parseAllDocuments(rendered)
       const text = documents.map((document) => plain(document)).join('---\n')
-      made.set(path, await format(comment + text, { ...(await resolveConfig(path)), filepath: path }))
+      made.set(path, (await format(path, comment + text, style)).code)
     }
     return made
   })

@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compile } from 'json-schema-to-typescript'
-import { format, resolveConfig } from 'prettier'
+import { format } from 'oxfmt'
 import { z } from 'zod'
 import { originTable } from '../origin/settings.ts'
 import { defaultLimits } from '../proxy/config/rules/default-limits.ts'
 import { ruleFields } from '../proxy/config/rules/limits.ts'
 import { configFileSchema } from '../proxy/config/file/schema.ts'
 import { gatewayTable } from '../proxy/config/settings-table.ts'
+import { style } from '../oxfmt.config.ts'
 import { renderFolders } from './folders.ts'
 import { fileNames, variableName, type SettingsTable } from '../shared/settings/table.ts'
 
@@ -19,15 +20,14 @@ const root = join(import.meta.dirname, '..')
  */
 export async function renderGenerated(): Promise<Map<string, string>> {
   const reference = join(root, 'docs/configuration.md')
-  const style = await resolveConfig(reference)
-  const text = await format(withTables(readFileSync(reference, 'utf8')), { ...style, filepath: reference })
+  const text = await format(reference, withTables(readFileSync(reference, 'utf8')), style)
   const architecture = join(root, 'docs/architecture.md')
   const picture = await renderFolders()
   const types = join(root, 'proxy/config/written/sluice-yaml.ts')
   return new Map([
     [join(root, 'sluice.schema.json'), `${JSON.stringify(renderJsonSchema(), null, 2)}\n`],
-    [types, await format(await renderTypes(), { ...style, filepath: types })],
-    [reference, text],
+    [types, (await format(types, await renderTypes(), style)).code],
+    [reference, text.code],
     [architecture, replaceGenerated(readFileSync(architecture, 'utf8'), () => picture)],
   ])
 }
@@ -41,7 +41,7 @@ function renderJsonSchema(): object {
 function renderTypes(): Promise<string> {
   return compile(renderJsonSchema(), 'SluiceYaml', {
     additionalProperties: false,
-    bannerComment: '/* eslint-disable */\n// Generated from the settings: npm run generate',
+    bannerComment: '// Generated from the settings: npm run generate',
     strictIndexSignatures: true,
     ignoreMinAndMaxItems: true,
     format: false,

@@ -36,48 +36,50 @@ export async function measureAtFixedRate(options: FixedRate): Promise<LatencySam
   const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)))
   const pacer = new Worker(new URL('pacer.ts', import.meta.url), { workerData: { intervalMs, total } })
   let deadline: NodeJS.Timeout | undefined
-  await new Promise<void>((resolve, reject) => {
-    const send = (connection: Connection, dueMs: number): void => {
-      connection.dueMs = dueMs
-      connection.socket.write(message)
-    }
-    for (const socket of opened) {
-      const connection: Connection = { socket, dueMs: 0, received: '' }
-      idle.push(connection)
-      socket.setEncoding('latin1')
-      socket.on('data', (text: string) => {
-        connection.received += text
-        if (!isComplete(connection.received)) return
-        latenciesMs[answered++] = performance.now() - connection.dueMs
-        if (answered === total) resolve()
-        if (!connection.received.startsWith('HTTP/1.1 200 ')) reject(new Error(connection.received))
-        connection.received = ''
-        const waitingSince = waitingMs.shift()
-        if (waitingSince === undefined) idle.push(connection)
-        else send(connection, waitingSince)
-      })
-      socket.on('error', reject)
-      socket.on('close', () => reject(new Error('a connection was closed')))
-    }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const send = (connection: Connection, dueMs: number): void => {
+        connection.dueMs = dueMs
+        connection.socket.write(message)
+      }
+      for (const socket of opened) {
+        const connection: Connection = { socket, dueMs: 0, received: '' }
+        idle.push(connection)
+        socket.setEncoding('latin1')
+        socket.on('data', (text: string) => {
+          connection.received += text
+          if (!isComplete(connection.received)) return
+          latenciesMs[answered++] = performance.now() - connection.dueMs
+          if (answered === total) resolve()
+          if (!connection.received.startsWith('HTTP/1.1 200 ')) reject(new Error(connection.received))
+          connection.received = ''
+          const waitingSince = waitingMs.shift()
+          if (waitingSince === undefined) idle.push(connection)
+          else send(connection, waitingSince)
+        })
+        socket.on('error', reject)
+        socket.on('close', () => reject(new Error('a connection was closed')))
+      }
 
-    pacer.on('error', reject)
-    pacer.on('message', (plannedMs: number) => {
-      const nowMs = performance.now()
-      lateMs[due++] = performance.timeOrigin + nowMs - plannedMs
-      // Connections take turns, so that all are in use.
-      const connection = idle.shift()
-      if (connection) send(connection, nowMs)
-      else waitingMs.push(nowMs)
+      pacer.on('error', reject)
+      pacer.on('message', (plannedMs: number) => {
+        const nowMs = performance.now()
+        lateMs[due++] = performance.timeOrigin + nowMs - plannedMs
+        // Connections take turns, so that all are in use.
+        const connection = idle.shift()
+        if (connection) send(connection, nowMs)
+        else waitingMs.push(nowMs)
+      })
+      deadline = setTimeout(
+        () => reject(new Error(`${total - answered} had no answer`)),
+        seconds * 1000 + 10_000,
+      )
     })
-    deadline = setTimeout(
-      () => reject(new Error(`${total - answered} had no answer`)),
-      seconds * 1000 + 10_000,
-    )
-  }).finally(async () => {
+  } finally {
     clearTimeout(deadline)
     await pacer.terminate()
     for (const socket of opened) socket.destroy()
-  })
+  }
 
   latenciesMs.sort()
   lateMs.sort()

@@ -12,7 +12,8 @@ type Reports = {
 }
 type Question = { readonly report: 'ask'; readonly id: number } & Asked
 type Asked =
-  { readonly what: keyof Reports } | { readonly what: 'clients'; readonly question: ClientsQuestion }
+  | { readonly what: keyof Reports }
+  | { readonly what: 'clients'; readonly question: ClientsQuestion }
 /** A worker's message that it answers from now on. */
 type Hello = { readonly report: 'hello' }
 type Answer = { readonly report: 'answer'; readonly id: number } & (

@@ -19,7 +19,8 @@ export type VerbOption = {
 
 /** The kind of a value on the command line: one of a list, the path of a file, or free text. */
 export type Values =
-  { readonly kind: 'choices'; readonly of: readonly string[] } | { readonly kind: 'files' | 'other' }
+  | { readonly kind: 'choices'; readonly of: readonly string[] }
+  | { readonly kind: 'files' | 'other' }
 
 /** Names of values that are paths, as the help shows them: `<file>`, `<log...>`. */
 const paths = new Set(['file', 'log'])

@@ -32,7 +32,14 @@ export type Rejection =
  * value is not a number from 1 (`number`); or a name occurs twice (`repeated`).
  */
 export type UnreadReserve =
-  'missing' | 'type' | 'encoding' | 'size' | 'memory' | 'json' | 'number' | 'repeated'
+  | 'missing'
+  | 'type'
+  | 'encoding'
+  | 'size'
+  | 'memory'
+  | 'json'
+  | 'number'
+  | 'repeated'
 
 /**
  * Why the body of a request does not identify its client for certain. It has no value (`missing`); its `Content-Type` is unsupported or

@@ -91,7 +91,7 @@ describe.each([
     expect(files.sort()).toEqual(['LICENSE', 'node_modules', 'package.json', ...parts].sort())
     const packages = (await output('ls', '/app/node_modules')).split('\n')
     expect(packages).toContain('pino')
-    for (const development of ['typescript', 'vitest', 'eslint', 'testcontainers', 'node']) {
+    for (const development of ['typescript', 'vitest', 'oxlint', 'testcontainers', 'node']) {
       expect(packages).not.toContain(development)
     }
   })

@@ -158,33 +158,30 @@ test('a stream that is reset while it waits is forgotten, and its connection goe
 
 // Concurrent, as these tests mostly wait three seconds for a turn.
 
-test.concurrent(
-  'a body is not read while its request waits, and a slow client is not ended for it',
-  async () => {
-    // Shorter than the wait for the turn, and long enough to write a body on a busy machine.
-    const gateway = await start([medium], {
-      BODY_TIMEOUT: '1500ms',
-      HEADERS_TIMEOUT: '1500ms',
-      ACCESS_LOG: '1',
-    })
-    await gateway.send('GET', '/medium')
-    const socket = connect(gateway.port, '127.0.0.1')
-    socket.setEncoding('latin1')
-    let received = ''
-    socket.on('data', (text: string) => (received += text))
-    socket.write('POST /medium HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n')
-    await untilWaiting(gateway, 1)
-    expect(received).toBe('')
-    await eventually('it is asked for its body', () => received.startsWith('HTTP/1.1 100 '))
-    expect(await waitingAt(gateway)).toBe(0)
-    socket.write('body')
-    await eventually('it is answered', () => received.includes('HTTP/1.1 200 '))
-    socket.destroy()
-    await gateway.waitForLine(/"method":"POST".*"delayedMs":\d{4}/)
-    const metrics = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text()
-    expect(metrics).toMatch(/^sluice_delay_seconds_count\{policy="medium"\} 1$/m)
-  },
-)
+test.concurrent('a body is not read while its request waits, and a slow client is not ended for it', async () => {
+  // Shorter than the wait for the turn, and long enough to write a body on a busy machine.
+  const gateway = await start([medium], {
+    BODY_TIMEOUT: '1500ms',
+    HEADERS_TIMEOUT: '1500ms',
+    ACCESS_LOG: '1',
+  })
+  await gateway.send('GET', '/medium')
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.setEncoding('latin1')
+  let received = ''
+  socket.on('data', (text: string) => (received += text))
+  socket.write('POST /medium HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n')
+  await untilWaiting(gateway, 1)
+  expect(received).toBe('')
+  await eventually('it is asked for its body', () => received.startsWith('HTTP/1.1 100 '))
+  expect(await waitingAt(gateway)).toBe(0)
+  socket.write('body')
+  await eventually('it is answered', () => received.includes('HTTP/1.1 200 '))
+  socket.destroy()
+  await gateway.waitForLine(/"method":"POST".*"delayedMs":\d{4}/)
+  const metrics = await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text()
+  expect(metrics).toMatch(/^sluice_delay_seconds_count\{policy="medium"\} 1$/m)
+})
 
 test.concurrent('a gateway that stops lets waiting requests have their turn', async () => {
   const { backend, file } = await configFor([medium])

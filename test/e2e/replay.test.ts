@@ -260,7 +260,7 @@ test('--exclude takes headers, and the h:… names of a report', async () => {
   const yaml = 'limits: [{ name: key, match: GET /, key: "header:x-api-key", requests: 1, window: 1m }]\n'
   const log = textOf(['a', 'b', 'a', 'a'].map(caddy))
   const { report } = await replay(yaml, { log })
-  const { id } = report.rules[0]?.busiest[0]?.client as { id: string }
+  const { id } = (report.rules[0]?.busiest[0]?.client ?? {}) as { id: string }
   for (const client of [id, 'header:X-Api-Key=a']) {
     const without = await replay(yaml, { log }, '--exclude', client)
     expect(without.report.requests).toMatchObject({ total: 1, excluded: 3, refused: 0 })

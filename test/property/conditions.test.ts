@@ -15,7 +15,11 @@ import { runs } from '../support/random/runs.ts'
 // `unless` exempts only if it holds for all of them.
 
 type TextTest =
-  'absent' | 'present' | { readonly is: string } | { readonly prefix: string } | { readonly contains: string }
+  | 'absent'
+  | 'present'
+  | { readonly is: string }
+  | { readonly prefix: string }
+  | { readonly contains: string }
 /** The value that a backend reads; undefined if it reads none. */
 type Reading = string | undefined
 type Reader<Sent> = (sent: Sent) => readonly Reading[]

@@ -7,7 +7,8 @@ import type { ReadSettings } from './reloader.ts'
 /** The input and output of the thread. Lines are joined into one text; there can be one for each rule. */
 export type WhatToRead = { readonly env: NodeJS.ProcessEnv; readonly cwd: string }
 export type ReadInThread =
-  { readonly pieces: SettingsPieces; readonly warnings: string } | { readonly mistakes: string }
+  | { readonly pieces: SettingsPieces; readonly warnings: string }
+  | { readonly mistakes: string }
 
 /** Time limit of the thread. The largest file takes seconds, or many seconds on a busy machine. */
 const MAX_DURATION_MS = 120_000

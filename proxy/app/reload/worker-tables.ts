@@ -52,7 +52,8 @@ export function takeTables(
   let active = running
   let pieces: Buffer[] = []
   let prepared:
-    { readonly id: number; readonly settings: GatewaySettings; readonly table: PreparedTable } | undefined
+    | { readonly id: number; readonly settings: GatewaySettings; readonly table: PreparedTable }
+    | undefined
   const answer = (message: FromWorker): void => {
     if (process.connected) process.send?.(message, () => undefined)
   }

@@ -1,4 +1,3 @@
-/* eslint-disable */
 // Generated from the settings: npm run generate
 
 export type TextTests =

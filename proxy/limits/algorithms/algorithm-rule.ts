@@ -11,7 +11,14 @@ export type WrittenQuota = {
 
 /** Fields of a rule that some algorithms exclude. */
 export type OptionalField =
-  'requests' | 'window' | 'countStatus' | 'cost' | 'burst' | 'ban' | 'algorithm' | 'lease'
+  | 'requests'
+  | 'window'
+  | 'countStatus'
+  | 'cost'
+  | 'burst'
+  | 'ban'
+  | 'algorithm'
+  | 'lease'
 
 /** The fields that a rule may have under an algorithm, and what they mean. */
 export type AlgorithmRule = {

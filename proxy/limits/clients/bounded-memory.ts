@@ -31,7 +31,7 @@ export class BoundedMemory extends RateLimiterMemory {
   ): Promise<RateLimiterRes> {
     const counted = await this.penalty(key, points, options)
     // The rejection value of the library's limiters.
-    // eslint-disable-next-line @typescript-eslint/only-throw-error
+    // oxlint-disable-next-line typescript/only-throw-error
     if (counted.consumedPoints > this.points) throw counted
     return counted
   }

@@ -6,7 +6,7 @@ import type { CalendarUnit } from '../../../proxy/policy.ts'
  * (Lord Howe), or happens at midnight (Beirut, Cairo, Santiago) or at a quarter to the hour (Chatham); leap days; weeks at the end of a
  * year; São Paulo in 2018; and the day that Apia skipped. All are in the past, so no government can change them any more.
  */
-// prettier-ignore
+// oxfmt-ignore
 export const instants: readonly (readonly [timezone: string, unit: CalendarUnit, at: string, start: string, end: string])[] = [
   ['UTC', 'hour', '2024-02-28T23:30:00Z', '2024-02-28T23:00:00Z', '2024-02-29T00:00:00Z'],
   ['UTC', 'hour', '2024-02-29T12:00:00Z', '2024-02-29T12:00:00Z', '2024-02-29T13:00:00Z'],

@@ -8,7 +8,7 @@ const maxPauseMs = 50
 const lastAnswerMs = 1_000
 
 /** A probe that looks something up and may find nothing must throw by `expect` or return `false`: undefined would count as found. */
-// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- an assertion returns void, which is not undefined
+// oxlint-disable-next-line typescript/no-invalid-void-type -- an assertion returns void, which is not undefined
 type Certain<T> = [undefined] extends [Awaited<T>] ? ([void] extends [Awaited<T>] ? unknown : never) : unknown
 
 /** The awaited value; a condition that holds has none. */

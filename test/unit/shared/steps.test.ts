@@ -31,6 +31,7 @@ test('work in steps begins in a turn of its own', async () => {
   const done = doInTurns(
     (function* (): Steps<void> {
       hasBegun = true
+      yield
     })(),
   )
   await Promise.resolve()

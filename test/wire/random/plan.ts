@@ -56,7 +56,14 @@ export type Cancel = {
  * and `noise`, which is not a request.
  */
 export type ExchangeKind =
-  'forward' | 'limited' | 'options' | 'trace' | 'bad-target' | 'noise' | 'refused-upgrade' | 'tunnel'
+  | 'forward'
+  | 'limited'
+  | 'options'
+  | 'trace'
+  | 'bad-target'
+  | 'noise'
+  | 'refused-upgrade'
+  | 'tunnel'
 
 export type Exchange = {
   /** The id of this exchange, unique in the run. */

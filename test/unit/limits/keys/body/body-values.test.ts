@@ -337,7 +337,7 @@ test.each<[string, string?]>([
   ['Content-Disposition: form-data; x=Content-ID: email'],
   ['Content-Type: x Content-ID: email'],
 ])('a field is counted whose name is in another header than Content-Disposition: %j', (head, name) => {
-  const parts: [string, string][] = [[head, 'a'], [named('x'), 'b']] // prettier-ignore
+  const parts: [string, string][] = [[head, 'a'], [named('x'), 'b']] // oxfmt-ignore
   expect(counts(keysOf(multipart(parts), ofB, name), 'a', 'b')).toEqual([1, undefined, undefined])
 })
 
@@ -625,14 +625,14 @@ test.each([named('_charset_'), "Content-Disposition: form-data; name*=UTF-8''%5F
   'the field of a form that names the charset of all others: %s',
   (head) => {
     const inCharset = (charset: string): ReturnType<typeof keysOf> =>
-      keysOf(multipart([[head, charset], [named('email'), 'a@x']]), ofB) // prettier-ignore
+      keysOf(multipart([[head, charset], [named('email'), 'a@x']]), ofB) // oxfmt-ignore
     expect(inCharset('utf-7')).toBeUndefined()
     expect(inCharset('IBM037')).toBeUndefined()
     expect(counts(inCharset('UTF-8'), 'a@x')).toEqual([1, undefined])
     // Browsers fill in this field on pages in these charsets.
     for (const charset of ['iso-8859-1', 'windows-1252', 'Shift_JIS']) {
       expect(counts(inCharset(charset), 'a@x')[0]).toBe(1)
-      const parts: [string, string][] = [[head, charset], [named('email'), 'é@x']] // prettier-ignore
+      const parts: [string, string][] = [[head, charset], [named('email'), 'é@x']] // oxfmt-ignore
       expect(keysOf(multipart(parts), ofB)).toBeUndefined()
     }
   },
