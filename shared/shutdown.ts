@@ -37,7 +37,7 @@ export function closeOnSignal(running: Running, log: Log): void {
         log.info('stopped')
         process.exitCode = 0
         setTimeout(() => {
-          log.warn({ open: process.getActiveResourcesInfo() }, 'exiting with open handles')
+          log.warn({ open: countByType(process.getActiveResourcesInfo()) }, 'exiting with open handles')
           process.exit()
         }, LINGER_MS).unref()
       },
@@ -49,4 +49,11 @@ export function closeOnSignal(running: Running, log: Log): void {
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+}
+
+/** Returns how many there are of each type: a process may have thousands of open connections. */
+function countByType(types: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    [...Map.groupBy(types, (type) => type)].map(([type, { length }]) => [type, length]),
+  )
 }
