@@ -65,37 +65,28 @@ export function takesUnits(policy: Policy): boolean {
   )
 }
 
-const ofPlans = new WeakMap<Policy, Map<string, Policy>>()
+/** The policies of clients whose quota differs from the rule's, by plan (a text) or by quota (a number). */
+const variants = new WeakMap<Policy, Map<string | number, Policy>>()
 
 /** Returns the policy for clients with this plan. It is the same object each time, because counters are looked up by it. */
 export function withPlan(policy: Policy, plan: string): Policy {
-  let made = ofPlans.get(policy)
-  if (!made) ofPlans.set(policy, (made = new Map<string, Policy>()))
-  const known = made.get(plan)
-  if (known) return known
-  const quota = policy.plans?.quotas[plan] ?? policy.quota
-  const planned: Policy = { ...policy, quota, plan, ...algorithmOf(policy).rule.ofOtherQuota?.(policy) }
-  made.set(plan, planned)
-  return planned
+  const known = variants.get(policy)?.get(plan)
+  return known ?? addVariant(policy, plan, { quota: policy.plans?.quotas[plan] ?? policy.quota, plan })
 }
-
-const overridden = new WeakMap<Policy, Map<number, Policy>>()
 
 /**
  * Returns the policy for a client that was given another quota at run time. It is the same object each time, because counters are
  * looked up by it.
  */
 export function withQuota(policy: Policy, quota: number): Policy {
-  let made = overridden.get(policy)
-  if (!made) overridden.set(policy, (made = new Map<number, Policy>()))
-  const known = made.get(quota)
-  if (known) return known
-  const override: Policy = {
-    ...policy,
-    quota,
-    isSetAtRunTime: true,
-    ...algorithmOf(policy).rule.ofOtherQuota?.(policy),
-  }
-  made.set(quota, override)
-  return override
+  const known = variants.get(policy)?.get(quota)
+  return known ?? addVariant(policy, quota, { quota, isSetAtRunTime: true })
+}
+
+function addVariant(policy: Policy, key: string | number, changed: Partial<Policy>): Policy {
+  const variant = { ...policy, ...changed, ...algorithmOf(policy).rule.ofOtherQuota?.(policy) }
+  const known = variants.get(policy)
+  if (known) known.set(key, variant)
+  else variants.set(policy, new Map([[key, variant]]))
+  return variant
 }
