@@ -14,19 +14,14 @@ export type MemoryCounts = {
   /** Whether `units` more would exceed the quota. Counts nothing. */
   exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean
   /**
-   * Counts the charge if `counts` is set and the quota has room. The state has a reservation if units were counted that must be
-   * settled later or are pending sync. Only `giveBack` reads its ticket.
+   * Counts the charge if the quota has room. The state has a reservation if units were counted that must be settled later or are
+   * pending sync. Only `giveBack` reads its ticket.
    *
    * @param isLocal whether the counted units are pending sync with the shared counters
    */
-  charge(
-    table: number,
-    charge: Charge,
-    units: number,
-    nowMs: number,
-    counts: boolean,
-    isLocal: boolean,
-  ): PolicyState
+  charge(table: number, charge: Charge, units: number, nowMs: number, isLocal: boolean): PolicyState
+  /** Returns the state of a request that another policy may have refused. Counts nothing. */
+  peek(table: number, charge: Charge, units: number, nowMs: number): PolicyState
   /**
    * Gives back units of a reservation, but never more than it took. Negative units are added, even beyond the quota. For a local
    * reservation, only units pending sync are refunded.

@@ -27,26 +27,25 @@ export function createInFlightCounts(capacity: number): MemoryCounts & Required<
     clients.set(partitionKey, used + 1)
   }
 
+  function peek(table: number, charge: Charge): PolicyState {
+    const { policy } = charge
+    const left = policy.quota - usedBy(table, charge)
+    return { policy, exceeded: left <= 0, remaining: Math.max(0, left), resetMs: TRY_AGAIN_MS }
+  }
+
   return {
     slots: slotsOf(tables),
     add,
+    peek,
     exceeds: (table, charge) => usedBy(table, charge) >= charge.policy.quota,
 
-    charge(table, charge, units, _nowMs, counts, isLocal): PolicyState {
+    charge(table, charge, units, _nowMs, isLocal) {
       const { policy } = charge
-      const exceeded = usedBy(table, charge) >= policy.quota
-      const isCounted = counts && !exceeded
-      if (isCounted) add(table, charge)
-      const remaining = Math.max(0, policy.quota - usedBy(table, charge))
-      return isCounted
-        ? {
-            policy,
-            exceeded,
-            remaining,
-            resetMs: TRY_AGAIN_MS,
-            reservation: { charge, units, isLocal, ticket: 0 },
-          }
-        : { policy, exceeded, remaining, resetMs: TRY_AGAIN_MS }
+      const remaining = policy.quota - usedBy(table, charge) - 1
+      if (remaining < 0) return peek(table, charge)
+      add(table, charge)
+      const reservation = { charge, units, isLocal, ticket: 0 }
+      return { policy, exceeded: false, remaining, resetMs: TRY_AGAIN_MS, reservation }
     },
 
     giveBack(table, { charge: { partitionKey } }) {

@@ -129,31 +129,32 @@ export class WindowCounts implements MemoryCounts {
     return (slot === NONE ? 0 : this.#windows.countOf(slot)) + units > charge.policy.quota
   }
 
-  charge(
-    table: number,
-    charge: Charge,
-    units: number,
-    nowMs: number,
-    counts: boolean,
-    isLocal: boolean,
-  ): PolicyState {
+  charge(table: number, charge: Charge, units: number, nowMs: number, isLocal: boolean): PolicyState {
     const windows = this.#windows
     const { policy } = charge
     const timeMs = this.#clock.readTime(nowMs)
     let slot = windows.find(table, charge, timeMs)
-    let used = slot === NONE ? 0 : windows.countOf(slot)
-    const exceeded = used + units > policy.quota
-    const isCounted = counts && !exceeded
-    if (isCounted) {
-      if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
-      windows.add(slot, units, isLocal)
-      used += units
-    }
-    const remaining = Math.max(0, policy.quota - used)
-    const end = slot === NONE ? this.#clock.windowEnd(policy, timeMs) : windows.endOf(slot)
-    const state = { policy, exceeded, remaining, resetMs: end - timeMs }
-    if (!isCounted || (!isLocal && !settlesByResponse(policy))) return state
+    const used = (slot === NONE ? 0 : windows.countOf(slot)) + units
+    if (used > policy.quota) return this.#stateOf(slot, policy, units, timeMs)
+    if (slot === NONE) slot = windows.begin(table, charge, nowMs, timeMs)
+    windows.add(slot, units, isLocal)
+    const resetMs = windows.endOf(slot) - timeMs
+    const state = { policy, exceeded: false, remaining: policy.quota - used, resetMs }
+    if (!isLocal && !settlesByResponse(policy)) return state
     return { ...state, reservation: { charge, units, isLocal, ticket: windows.ticketOf(slot) } }
+  }
+
+  peek(table: number, charge: Charge, units: number, nowMs: number): PolicyState {
+    const timeMs = this.#clock.readTime(nowMs)
+    return this.#stateOf(this.#windows.find(table, charge, timeMs), charge.policy, units, timeMs)
+  }
+
+  /** The state of a request for so many units that is not counted. */
+  #stateOf(slot: number, policy: Policy, units: number, timeMs: number): PolicyState {
+    const used = slot === NONE ? 0 : this.#windows.countOf(slot)
+    const end = slot === NONE ? this.#clock.windowEnd(policy, timeMs) : this.#windows.endOf(slot)
+    const remaining = Math.max(0, policy.quota - used)
+    return { policy, exceeded: used + units > policy.quota, remaining, resetMs: end - timeMs }
   }
 
   giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {

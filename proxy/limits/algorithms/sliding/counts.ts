@@ -24,36 +24,24 @@ export class SlidingCounts implements MemoryCounts {
     return this.#usedIn(this.#find(table, charge, nowMs)) + units > charge.policy.quota
   }
 
-  charge(
-    table: number,
-    charge: Charge,
-    units: number,
-    nowMs: number,
-    counts: boolean,
-    isLocal: boolean,
-  ): PolicyState {
+  charge(table: number, charge: Charge, units: number, nowMs: number, isLocal: boolean): PolicyState {
     const times = this.#times
     const { policy, partitionKey } = charge
-    const { quota, windowMs } = policy
     let slot = this.#find(table, charge, nowMs)
-    const exceeded = this.#usedIn(slot) + units > quota
-    const isCounted = counts && !exceeded
-    for (let unit = 0; isCounted && unit < units; unit++) {
-      slot = times.admit(table, partitionKey, windowMs, nowMs)
+    if (this.#usedIn(slot) + units > policy.quota) return this.#stateOf(slot, policy, units, nowMs)
+    for (let unit = 0; unit < units; unit++) {
+      slot = times.admit(table, partitionKey, policy.windowMs, nowMs)
       if (isLocal) times.markPending(slot)
     }
-    const used = this.#usedIn(slot)
-    const remaining = Math.max(0, quota - used)
-    const resetMs = this.#untilFitsMs(slot, policy, nowMs, exceeded ? units : 1)
-    return isCounted && (isLocal || settlesByResponse(policy))
-      ? {
-          policy,
-          exceeded,
-          remaining,
-          resetMs,
-          reservation: { charge, units, isLocal, ticket: nowMs },
-        }
-      : { policy, exceeded, remaining, resetMs }
+    const remaining = policy.quota - this.#usedIn(slot)
+    const resetMs = this.#untilFitsMs(slot, policy, nowMs, 1)
+    if (!isLocal && !settlesByResponse(policy)) return { policy, exceeded: false, remaining, resetMs }
+    const reservation = { charge, units, isLocal, ticket: nowMs }
+    return { policy, exceeded: false, remaining, resetMs, reservation }
+  }
+
+  peek(table: number, charge: Charge, units: number, nowMs: number): PolicyState {
+    return this.#stateOf(this.#find(table, charge, nowMs), charge.policy, units, nowMs)
   }
 
   giveBack(table: number, { charge, isLocal, ticket }: Reservation, units: number, nowMs: number): void {
@@ -83,6 +71,14 @@ export class SlidingCounts implements MemoryCounts {
       sliding: { size, capacity: this.#maxKeys, evictions },
       'sliding-times': { size: this.#times.timeSize, capacity: this.#timeCapacity, evictions: 0 },
     }
+  }
+
+  /** The state of a request for so many units that is not counted. */
+  #stateOf(slot: number, policy: Policy, units: number, nowMs: number): PolicyState {
+    const used = this.#usedIn(slot)
+    const exceeded = used + units > policy.quota
+    const resetMs = this.#untilFitsMs(slot, policy, nowMs, exceeded ? units : 1)
+    return { policy, exceeded, remaining: Math.max(0, policy.quota - used), resetMs }
   }
 
   #find(table: number, { policy, partitionKey }: Charge, nowMs: number): number {

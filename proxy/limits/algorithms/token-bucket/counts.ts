@@ -29,21 +29,12 @@ export class BucketCounts implements MemoryCounts {
     return exceedsQuota(charge, this.#debtOf(table, charge, nowMs) + units * unitMs(charge.policy))
   }
 
-  charge(
-    table: number,
-    charge: Charge,
-    units: number,
-    nowMs: number,
-    counts: boolean,
-    isLocal: boolean,
-  ): PolicyState {
+  charge(table: number, charge: Charge, units: number, nowMs: number, isLocal: boolean): PolicyState {
     const buckets = this.#buckets
     const { policy, partitionKey } = charge
-    const amountMs = units * unitMs(charge.policy)
+    const amountMs = units * unitMs(policy)
     const debtMs = this.#debtOf(table, charge, nowMs)
-    if (exceedsQuota(charge, debtMs + amountMs))
-      return stateOf(charge, debtMs, debtMs + amountMs - policy.windowMs - maxDelayMs(policy))
-    if (!counts) return stateOf(charge, debtMs)
+    if (exceedsQuota(charge, debtMs + amountMs)) return overQuota(charge, debtMs, amountMs)
     const slot = buckets.take(table, partitionKey, policy.windowMs, amountMs, nowMs)
     if (isLocal) buckets.addPending(slot, amountMs)
     const state = stateOf(charge, buckets.debtMs(slot, nowMs))
@@ -51,6 +42,14 @@ export class BucketCounts implements MemoryCounts {
     const untilMs = nowMs + buckets.debtMs(slot, nowMs)
     const ticket = [nowMs, untilMs, buckets.sinceMs(slot), buckets.givenBackMs(slot)].join(':')
     return { ...state, reservation: { charge, units, isLocal, ticket } }
+  }
+
+  peek(table: number, charge: Charge, units: number, nowMs: number): PolicyState {
+    const amountMs = units * unitMs(charge.policy)
+    const debtMs = this.#debtOf(table, charge, nowMs)
+    return exceedsQuota(charge, debtMs + amountMs)
+      ? overQuota(charge, debtMs, amountMs)
+      : stateOf(charge, debtMs)
   }
 
   giveBack(table: number, reservation: Reservation, units: number, nowMs: number): void {
@@ -143,10 +142,16 @@ export function unitMs(policy: Policy): number {
   return policy.windowMs / policy.quota
 }
 
-/** @param waitMs how long until the charge would pass; undefined if it passes now */
-function stateOf({ policy }: Pick<Charge, 'policy'>, debtMs: number, waitMs?: number): PolicyState {
+function stateOf({ policy }: Charge, debtMs: number): PolicyState {
   const { remaining, resetMs } = bucketState(policy, debtMs)
-  return { policy, exceeded: waitMs !== undefined, remaining, resetMs: waitMs ?? resetMs }
+  return { policy, exceeded: false, remaining, resetMs }
+}
+
+/** The state of a charge of this amount that does not fit. It resets when the charge would pass. */
+function overQuota({ policy }: Charge, debtMs: number, amountMs: number): PolicyState {
+  const { remaining } = bucketState(policy, debtMs)
+  const resetMs = debtMs + amountMs - policy.windowMs - maxDelayMs(policy)
+  return { policy, exceeded: true, remaining, resetMs }
 }
 
 /** Returns the remaining units of a bucket with this debt, and the time until there is one more; the window if the bucket is full. */

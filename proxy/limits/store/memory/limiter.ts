@@ -137,13 +137,17 @@ function placeOf(tables: PolicyTables, policy: Policy): Place {
 function decide(tables: PolicyTables, charges: readonly Charge[], nowMs: number, isLocal: boolean): Decision {
   for (const { slots } of tables.allCounts) slots.reclaimInPassing(nowMs)
   const refusedBy = findRefusing(tables, charges, nowMs)
-  const isAllowed = refusedBy === undefined
   const states: PolicyState[] = []
   for (const charge of charges) {
     const { counts, table } = placeOf(tables, charge.policy)
-    states.push(counts.charge(table, charge, takenUnits(charge), nowMs, isAllowed, isLocal))
+    const units = takenUnits(charge)
+    states.push(
+      refusedBy
+        ? counts.peek(table, charge, units, nowMs)
+        : counts.charge(table, charge, units, nowMs, isLocal),
+    )
   }
-  return isAllowed ? { outcome: 'allowed', states } : { outcome: 'refused', refusedBy, states }
+  return refusedBy ? { outcome: 'refused', refusedBy, states } : { outcome: 'allowed', states }
 }
 
 function findRefusing(tables: PolicyTables, charges: readonly Charge[], nowMs: number): Policy | undefined {

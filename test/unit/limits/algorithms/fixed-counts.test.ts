@@ -56,7 +56,7 @@ test('counters of fixed windows match a plain list, with any requests, at any ti
           nowMs += afterMs + index / 1024
           const policy = policies[table] ?? makePolicy('none', 1, 1)
           counts.slots.reclaimInPassing(nowMs)
-          const { remaining } = counts.charge(table, { policy, partitionKey: key }, 1, nowMs, true, false)
+          const { remaining } = counts.charge(table, { policy, partitionKey: key }, 1, nowMs, false)
           expect(quota - remaining).toBe(naive.addOne(table, key, policy.windowMs, nowMs))
           expect(counts.readUse()['counters']?.size).toBeLessThanOrEqual(room)
         }
