@@ -25,3 +25,20 @@ export function paceLines<Detail>(
     if (!pause) writeNow(detail)
   }
 }
+
+/**
+ * Does what `paceLines` does, separately for each key.
+ *
+ * @returns a function whose keys must be few, because each is kept
+ */
+export function paceLinesByKey<Detail>(
+  everyMs: number,
+  write: (times: number, detail: Detail) => void,
+): (key: string, detail: Detail) => void {
+  const pacers = new Map<string, (detail: Detail) => void>()
+  return (key, detail) => {
+    let logPaced = pacers.get(key)
+    if (!logPaced) pacers.set(key, (logPaced = paceLines(everyMs, write)))
+    logPaced(detail)
+  }
+}

@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { formatAddress, parseAddress } from '../../request/addresses/ip-address.ts'
 import type { Fault } from '../../http/connection/http1/faults.ts'
-import { paceLines } from '../../telemetry/paced-lines.ts'
+import { paceLinesByKey } from '../../telemetry/paced-lines.ts'
 
 /** Milliseconds between lines with the same reason. */
 const PACE_MS = 60_000
@@ -14,22 +14,17 @@ export function createFaultLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
 ): (found: Fault, peerAddress: string | undefined) => void {
-  const pacers = new Map<string, (peer: string | undefined) => void>()
-  const pacerOf = ({ reply: { status }, reason }: Fault): ((peer: string | undefined) => void) => {
-    const known = pacers.get(reason)
-    if (known) return known
-    const made = paceLines<string | undefined>(PACE_MS, (requests, peer) =>
+  const logPaced = paceLinesByKey<{ status: number; reason: string; peer: string | undefined }>(
+    PACE_MS,
+    (requests, { status, reason, peer }) =>
       log.info(
         { requests, status, reason, peer: logAddresses ? peer : undefined },
         'requests rejected: they could not be read',
       ),
-    )
-    pacers.set(reason, made)
-    return made
-  }
-  return (found, peer) => {
-    log.debug({ status: found.reply.status, reason: found.reason }, 'request rejected')
-    pacerOf(found)(peer && textOf(peer))
+  )
+  return ({ reply: { status }, reason }, peer) => {
+    log.debug({ status, reason }, 'request rejected')
+    logPaced(reason, { status, reason, peer: peer && textOf(peer) })
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Log } from '../../../shared/log.ts'
 import type { Policy } from '../../policy.ts'
-import { paceLines } from '../paced-lines.ts'
+import { paceLinesByKey } from '../paced-lines.ts'
 import type { UnreadCost } from '../telemetry.ts'
 
 const PACE_MS = 60_000
@@ -27,9 +27,7 @@ type Unread = {
 export function createUnreadCostLog(
   log: Log,
 ): (policy: Policy, reason: UnreadCost, requestId: string) => void {
-  /** By policy and reason, so the number of rules bounds the map. */
-  const pacers = new Map<string, (unread: Unread) => void>()
-  const write = (responses: number, { policy, reason, requestId }: Unread): void => {
+  const logPaced = paceLinesByKey<Unread>(PACE_MS, (responses, { policy, reason, requestId }) => {
     const charged = policy.cost?.otherwise ?? 'reserve'
     // Clients that disconnect are normal.
     const level = reason === 'cut' ? 'info' : 'warn'
@@ -37,12 +35,8 @@ export function createUnreadCostLog(
       { policy: policy.name, reason, why: explanations[reason], charged, responses, requestId },
       'cannot read the cost of responses (cost.settle)',
     )
-  }
+  })
   return (policy, reason, requestId) => {
-    if (reason === 'status') return
-    const key = `${reason} ${policy.name}`
-    let logPaced = pacers.get(key)
-    if (!logPaced) pacers.set(key, (logPaced = paceLines(PACE_MS, write)))
-    logPaced({ policy, reason, requestId })
+    if (reason !== 'status') logPaced(`${reason} ${policy.name}`, { policy, reason, requestId })
   }
 }

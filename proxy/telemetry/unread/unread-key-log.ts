@@ -1,6 +1,6 @@
 import type { Log } from '../../../shared/log.ts'
 import type { Policy } from '../../policy.ts'
-import { paceLines } from '../paced-lines.ts'
+import { paceLinesByKey } from '../paced-lines.ts'
 import type { UnreadKey } from '../telemetry.ts'
 
 const PACE_MS = 60_000
@@ -23,18 +23,12 @@ type Unread = { readonly policy: Policy; readonly reason: UnreadKey; readonly re
  * policy and reason: the first at once, later ones with the number of requests since the previous line.
  */
 export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey, requestId: string) => void {
-  /** By policy and reason, so the number of rules bounds the map. */
-  const pacers = new Map<string, (unread: Unread) => void>()
-  const write = (requests: number, { policy, reason, requestId }: Unread): void => {
+  const logPaced = paceLinesByKey<Unread>(PACE_MS, (requests, { policy, reason, requestId }) =>
     log.warn(
       { policy: policy.name, unread: reason, why: explanations[reason], requests, requestId },
       'cannot read the key in request bodies (key: body): counting these requests by address',
-    )
-  }
-  return (policy, reason, requestId) => {
-    const key = `${reason} ${policy.name}`
-    let logPaced = pacers.get(key)
-    if (!logPaced) pacers.set(key, (logPaced = paceLines(PACE_MS, write)))
-    logPaced({ policy, reason, requestId })
-  }
+    ),
+  )
+  return (policy, reason, requestId) =>
+    logPaced(`${reason} ${policy.name}`, { policy, reason, requestId })
 }
