@@ -38,7 +38,7 @@ export type HandlerOptions = HeadOptions &
     readonly requestBuffering: number
     readonly limiter: Limiter
     readonly throttledClients: Pick<ThrottledClients, 'record'>
-    readonly slowClients: SlowClients
+    readonly slowClients: Pick<SlowClients, 'add' | 'finish'>
     readonly classifyField: RequestFieldClassifier
     readonly telemetry: Telemetry
     /** Undefined without tracing. */

@@ -19,7 +19,7 @@ type Http2Deps = {
   readonly telemetry: Telemetry
   readonly onException: OnException
   readonly peers: PeerOptions
-  readonly slowClients: SlowClients
+  readonly slowClients: Pick<SlowClients, 'add' | 'finish' | 'isPressed'>
   /** Called if a head cannot be parsed, to log it with the peer, as for HTTP/1. */
   readonly onFault: (found: Fault, peerAddress: string | undefined) => void
   readonly log: Log
@@ -76,7 +76,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
 
 /** Watches a response that does not come from the handler, because a client may also be too slow to read it. */
 function watchAnswer(
-  slowClients: SlowClients,
+  slowClients: Http2Deps['slowClients'],
   client: string,
   request: ClientRequest,
   response: ClientResponse,

@@ -11,7 +11,7 @@ import { createAddressReader } from '../../proxy/request/addresses/client-addres
 import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { admitted } from '../../proxy/http/connection/connection-limit.ts'
 import { chooseProtocol } from '../../proxy/http/connection/tls/alpn.ts'
-import { watchSlowClients } from '../../proxy/http/connection/slow-clients.ts'
+import { SlowClients } from '../../proxy/http/connection/slow-clients.ts'
 import { HeldBodyMemory } from '../../proxy/http/forward/body/held-body.ts'
 import { createRequestClassifier } from '../../proxy/http/fields/header-roles.ts'
 import { HeaderList } from '../../proxy/http/message/header-list.ts'
@@ -68,7 +68,7 @@ const onException = createErrorBoundary(telemetry, createLog('test', 'silent'))
 const plain = createServer({ allowHalfOpen: true })
 plain.on('connection', (socket: Socket) => plain.emit(admitted, socket))
 const servers = [plain, createTlsServer({ ...readPair('first'), ALPNCallback: chooseProtocol })] as const
-const slowClients = watchSlowClients(
+const slowClients = new SlowClients(
   { bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 10_000, maxUnreadBytes: 2 ** 20 },
   now,
   () => undefined,
@@ -134,10 +134,10 @@ beforeAll(async () => {
     },
     addressOf: maybe('address', ({ remoteAddress }) => remoteAddress),
     slowClients: {
-      ...slowClients,
       add: maybe('slow clients', (exchange) => {
         slowClients.add(exchange)
       }),
+      finish: (exchange) => slowClients.finish(exchange),
     },
     maxTargetBytes: 1000,
     maxHeaderCount: 100,

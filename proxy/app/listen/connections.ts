@@ -3,7 +3,7 @@ import { collectYoungGarbage, returnMemory } from '../../../shared/v8-gc.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { limitConnections, type ConnectionLimit } from '../../http/connection/connection-limit.ts'
 import { readProxyHeader } from '../../http/connection/proxy-protocol.ts'
-import { watchSlowClients, type SlowClients } from '../../http/connection/slow-clients.ts'
+import { SlowClients } from '../../http/connection/slow-clients.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { createUnreadLog } from '../../telemetry/unread/unread-log.ts'
@@ -45,7 +45,7 @@ export function composeConnections(
     logAddresses: settings.logAddresses,
     now,
   })
-  const slowClients = watchSlowClients(settings, now, createUnreadLog(log, settings))
+  const slowClients = new SlowClients(settings, now, createUnreadLog(log, settings))
   telemetry.observeTable('unread-bytes', () => slowClients.readUnread())
   const stopReturningMemory = trimHeapAfterBursts(
     () => connectionLimit.size * BYTES_PER_CONNECTION + slowClients.readUnread().size,

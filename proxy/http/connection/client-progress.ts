@@ -11,7 +11,7 @@ export type PacedExchange = {
   readonly isFinished: boolean
   /** The client: an IPv4 address or an IPv6 network. */
   readonly client: string
-  /** The index of this exchange in the array of `watchSlowClients`; -1 if it is not there. */
+  /** The index of this exchange in the array of `SlowClients`; -1 if it is not there. */
   place: number
   /** Runs a step. An exception fails this exchange only. */
   guard(step: () => void): void

@@ -24,19 +24,6 @@ export type PaceLimits = {
 /** Memory of an unread response besides its bytes: about 20 KB over HTTP/2. */
 const OVERHEAD_BYTES = 20 * 1024
 
-/** Watches the exchanges in progress, and ends those that wait too long for their client. */
-export type SlowClients = {
-  add(exchange: PacedExchange): void
-  /** Call when the exchange is finished. It is watched until no more of the request body is expected. */
-  finish(exchange: PacedExchange): void
-  readonly size: number
-  /** Whether clients had left more than half of `maxUnreadBytes` unread at the last check, so that connections may soon be closed. */
-  readonly isPressed: boolean
-  /** Bytes that clients had left unread at the last check, and how many connections have been closed because of unread bytes. */
-  readUnread(): TableUse
-  close(): void
-}
-
 /** The timeout that runs for an exchange: what it waits for from its client, since when, and the progress at that time. */
 type RunningTimeout = {
   readonly waitsFor: 'body' | 'response'
@@ -52,71 +39,42 @@ type RunningTimeout = {
  *
  * If clients leave more unread than `maxUnreadBytes`, connections of the client with the most unread data are closed.
  *
- * @param now monotonic milliseconds
- * @param onEnded called with the number of connections that were closed because of unread data
+ * The exchanges are in an array, in which each exchange knows its index, and not in a `Set`. V8 keeps allocating new tables for a `Set`
+ * that changes, and an old table in the old generation keeps its entries alive. That took 17 % of the CPU time of a request.
  */
-export function watchSlowClients(
-  limits: PaceLimits,
-  now: () => number,
-  onEnded: (connections: number) => void,
-): SlowClients {
-  const { bodyTimeoutMs, sendTimeoutMs, maxUnreadBytes } = limits
-  const watched = new WatchedExchanges(limits, onEnded)
-  const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
-  const sweep = setInterval(() => afterInput(() => watched.check(now())), sweepMs)
-  sweep.unref()
-
-  return {
-    add: (exchange) => watched.add(exchange),
-    finish(exchange) {
-      if (isBodyAwaited(exchange)) onceBodyEnds(exchange, () => watched.remove(exchange))
-      else watched.remove(exchange)
-    },
-    get size() {
-      return watched.size
-    },
-    get isPressed() {
-      return watched.isPressed
-    },
-    readUnread: () => ({
-      size: watched.unreadBytes,
-      capacity: maxUnreadBytes,
-      evictions: watched.endedConnections,
-    }),
-    close: () => clearInterval(sweep),
-  }
-}
-
-/**
- * The exchanges in progress, and since when each waits for its client.
- *
- * They are in an array, in which each exchange knows its index, and not in a `Set`. V8 keeps allocating new tables for a `Set` that
- * changes, and an old table in the old generation keeps its entries alive. That took 17 % of the CPU time of a request.
- */
-class WatchedExchanges {
+export class SlowClients {
   readonly #limits: PaceLimits
   readonly #minBodyBytes: number
   readonly #onEnded: (connections: number) => void
   readonly #exchanges: PacedExchange[] = []
   /** The timeouts of the exchanges that wait for their client. */
   readonly #timeouts = new Map<PacedExchange, RunningTimeout>()
+  readonly #sweep: NodeJS.Timeout
   /** Bytes that clients had left unread at the last check. */
-  unreadBytes = 0
+  #unreadBytes = 0
   /** Connections that have been closed because of unread data. */
-  endedConnections = 0
+  #endedConnections = 0
 
-  constructor(limits: PaceLimits, onEnded: (connections: number) => void) {
+  /**
+   * @param now monotonic milliseconds
+   * @param onEnded called with the number of connections that were closed because of unread data
+   */
+  constructor(limits: PaceLimits, now: () => number, onEnded: (connections: number) => void) {
+    const { minBodyRate, bodyTimeoutMs, sendTimeoutMs } = limits
     this.#limits = limits
-    this.#minBodyBytes = Math.max(1, (limits.minBodyRate * limits.bodyTimeoutMs) / 1000)
+    this.#minBodyBytes = Math.max(1, (minBodyRate * bodyTimeoutMs) / 1000)
     this.#onEnded = onEnded
+    const sweepMs = Math.max(10, Math.min(250, bodyTimeoutMs / 4, sendTimeoutMs / 4))
+    this.#sweep = setInterval(() => afterInput(() => this.#check(now())), sweepMs).unref()
   }
 
   get size(): number {
     return this.#exchanges.length
   }
 
+  /** Whether clients had left more than half of `maxUnreadBytes` unread at the last check, so that connections may soon be closed. */
   get isPressed(): boolean {
-    return this.unreadBytes > this.#limits.maxUnreadBytes / 2
+    return this.#unreadBytes > this.#limits.maxUnreadBytes / 2
   }
 
   add(exchange: PacedExchange): void {
@@ -124,7 +82,26 @@ class WatchedExchanges {
     this.#exchanges.push(exchange)
   }
 
-  remove(exchange: PacedExchange): void {
+  /** Call when the exchange is finished. It is watched until no more of the request body is expected. */
+  finish(exchange: PacedExchange): void {
+    if (isBodyAwaited(exchange)) onceBodyEnds(exchange, () => this.#remove(exchange))
+    else this.#remove(exchange)
+  }
+
+  /** Bytes that clients had left unread at the last check, and how many connections have been closed because of unread bytes. */
+  readUnread(): TableUse {
+    return {
+      size: this.#unreadBytes,
+      capacity: this.#limits.maxUnreadBytes,
+      evictions: this.#endedConnections,
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweep)
+  }
+
+  #remove(exchange: PacedExchange): void {
     if (exchange.place === -1) return
     const last = this.#exchanges.pop()
     if (last && last !== exchange) {
@@ -136,19 +113,19 @@ class WatchedExchanges {
   }
 
   /** Ends exchanges whose client is too slow, and closes connections if clients leave too much unread. */
-  check(nowMs: number): void {
+  #check(nowMs: number): void {
     const { isPressed } = this
-    this.unreadBytes = 0
+    this.#unreadBytes = 0
     // Over a copy, because exchanges that are too slow leave the list.
     for (const exchange of [...this.#exchanges]) this.#checkOne(exchange, isPressed, nowMs)
-    if (this.unreadBytes > this.#limits.maxUnreadBytes) this.#closeLargest()
+    if (this.#unreadBytes > this.#limits.maxUnreadBytes) this.#closeLargest()
   }
 
   #checkOne(exchange: PacedExchange, isPressed: boolean, nowMs: number): void {
     const { bodyTimeoutMs, sendTimeoutMs } = this.#limits
     const waitsFor = awaitedOf(exchange)
     const progress = progressOf(exchange, isPressed)
-    if (waitsFor === 'response') this.unreadBytes += unreadBytesOf(exchange) + OVERHEAD_BYTES
+    if (waitsFor === 'response') this.#unreadBytes += unreadBytesOf(exchange) + OVERHEAD_BYTES
     const running = this.#timeouts.get(exchange)
     if (waitsFor === undefined) {
       if (running) this.#timeouts.delete(exchange)
@@ -165,7 +142,7 @@ class WatchedExchanges {
   }
 
   #closeUnread(exchange: PacedExchange): void {
-    this.remove(exchange)
+    this.#remove(exchange)
     exchange.request.socket.destroy()
   }
 
@@ -179,8 +156,8 @@ class WatchedExchanges {
         connection: exchange.request.socket,
         bytes: unreadBytesOf(exchange) + OVERHEAD_BYTES,
       }))
-    const victims = chooseLargest(unread, this.unreadBytes - this.#limits.maxUnreadBytes * 0.75)
-    this.endedConnections += victims.length
+    const victims = chooseLargest(unread, this.#unreadBytes - this.#limits.maxUnreadBytes * 0.75)
+    this.#endedConnections += victims.length
     for (const { exchange } of victims) exchange.guard(() => exchange.response.destroyConnection())
     this.#onEnded(victims.length)
   }

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { PacedExchange } from '../../../../proxy/http/connection/client-progress.ts'
-import { watchSlowClients } from '../../../../proxy/http/connection/slow-clients.ts'
+import { SlowClients } from '../../../../proxy/http/connection/slow-clients.ts'
 
 /** A response that was handed over whole, of which the client takes a byte now and then. */
 function createExchange(unreadBytes: number) {
@@ -27,7 +27,7 @@ test.each([
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setImmediate'] })
   onTestFinished(() => void vi.useRealTimers())
   let nowMs = 0
-  const watched = watchSlowClients(
+  const watched = new SlowClients(
     { bodyTimeoutMs: 10_000, minBodyRate: 0, sendTimeoutMs: 1_000, maxUnreadBytes: 1_000_000 },
     () => nowMs,
     () => undefined,
