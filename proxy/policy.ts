@@ -115,6 +115,11 @@ export function refusesOver(policy: Pick<Policy, 'mode' | 'over'>): boolean {
 /** Status codes from the first to the last, both included. */
 export type StatusRange = { readonly first: number; readonly last: number }
 
+/** Whether one of the ranges has the status code. */
+export function includesStatus(ranges: readonly StatusRange[], status: number): boolean {
+  return ranges.some(({ first, last }) => first <= status && status <= last)
+}
+
 export type Cost = {
   /** Units reserved when a request is allowed: a whole number from 1 to the quota, or the number in its body. */
   readonly reserve: number | RequestedUnits

@@ -1,5 +1,5 @@
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { Rule, StatusRange } from '../../policy.ts'
+import { includesStatus, type Rule } from '../../policy.ts'
 import type { PlaceOfRule } from './table.ts'
 
 /** Finds rules with `device` if `DEVICE_SECRET` is not set, because anybody could forge their cookies. */
@@ -23,7 +23,7 @@ export function findWithoutSecret(
 export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule): string[] {
   return [...rules.entries()].flatMap(([index, { policy, match }]) => {
     const { device } = policy
-    if (!device?.status.some(isUsual)) return []
+    if (!device || !usualStatuses.some((status) => includesStatus(device.status, status))) return []
     const shared = match.find(({ path }) => servesOtherForms(path))
     if (!shared) return []
     const what = `any request to ${shared.path} that succeeds and names an account can make its client a known device of that account`
@@ -31,12 +31,8 @@ export function warnOfSharedPaths(rules: readonly Rule[], placeOf: PlaceOfRule):
   })
 }
 
+/** The statuses with which services answer other forms. A rule may name a status that only its sign-in sends. */
 const usualStatuses = [200, 201, 204, 302, 303]
-
-/** Whether services answer other forms with a status in the range. A rule may name a status that only its sign-in sends. */
-function isUsual({ first, last }: StatusRange): boolean {
-  return usualStatuses.some((status) => first <= status && status <= last)
-}
 
 function servesOtherForms(path: string): boolean {
   return path === '/' || path.endsWith('/*') || path.endsWith('/index.php')

@@ -1,6 +1,6 @@
 import { countsInFlight } from '../../limits/algorithms/registry.ts'
 import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
-import type { Policy, Rule, RuleCondition } from '../../policy.ts'
+import { includesStatus, type Policy, type Rule, type RuleCondition } from '../../policy.ts'
 import { singleParts, type PartitionPart, type SinglePart } from '../../policy/partition.ts'
 import { writtenName } from '../rules/limits.ts'
 import { isCovered, toSegments } from '../rules/pattern-cover.ts'
@@ -211,7 +211,7 @@ const nouns: Readonly<Record<SinglePart['kind'] | RuleCondition['kind'], string 
 function countsEverybody({ policy }: Rule): boolean {
   if (countsInFlight(policy)) return false
   const { countStatus } = policy
-  if (countStatus && !countStatus.some(({ first, last }) => first <= 401 && 401 <= last)) return false
+  if (countStatus && !includesStatus(countStatus, 401)) return false
   return policy.partition.every(({ kind }) => ofEverybody.has(kind))
 }
 

@@ -1,12 +1,12 @@
 import { countsInFlight, stateWithout } from '../algorithms/registry.ts'
 import type { Limiter, PolicyState, Reservation } from '../limiter.ts'
 import {
+  includesStatus,
   readsResponseBody,
   singleSources,
   type CostSource,
   type Policy,
   type SingleCostSource,
-  type StatusRange,
 } from '../../policy.ts'
 import type { UnreadCost } from '../../telemetry/telemetry.ts'
 import { createBodyReader, unitsFrom, type BodyReader } from './body-reader.ts'
@@ -91,7 +91,7 @@ export class Settlement {
     for (const reservation of this.#open.splice(0)) {
       const { countStatus, cost } = reservation.charge.policy
       const { settle: source } = cost ?? {}
-      if (countStatus && !isIn(countStatus, head.status)) this.#settle(reservation, 0)
+      if (countStatus && !includesStatus(countStatus, head.status)) this.#settle(reservation, 0)
       else if (source) this.#settleByHead(reservation, source, head)
       else this.#settle(reservation, reservation.units)
     }
@@ -246,8 +246,4 @@ function stateAfter(state: PolicyState, givenBack: number): PolicyState {
   const remaining = Math.max(0, Math.min(policy.quota, after.remaining))
   const isUnused = remaining === policy.quota && !policy.calendar
   return { ...state, remaining, resetMs: isUnused ? policy.windowMs : after.resetMs }
-}
-
-function isIn(ranges: readonly StatusRange[], status: number): boolean {
-  return ranges.some(({ first, last }) => first <= status && status <= last)
 }

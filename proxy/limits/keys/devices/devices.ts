@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DevicePolicy, Policy } from '../../../policy.ts'
+import { includesStatus, type DevicePolicy, type Policy } from '../../../policy.ts'
 import type { Charge } from '../../limiter.ts'
 import type { DeviceOutcome } from '../../../telemetry/telemetry.ts'
 import type { KeySource } from '../part-values.ts'
@@ -178,7 +178,7 @@ export class Devices {
     for (const charge of charges) {
       const { policy, device: of } = charge
       const { device } = policy
-      if (!device || !of || of.account === undefined || !isIn(device.status, status)) continue
+      if (!device || !of || of.account === undefined || !includesStatus(device.status, status)) continue
       // If the request names several accounts, it is unknown to which one it has signed in.
       if (charges.some((other) => other !== charge && !other.isExtra && other.policy.name === policy.name))
         continue
@@ -219,8 +219,4 @@ function accountsOf(policy: Policy, { accounts, source }: Recognition): Readonly
 /** The key of a device. It depends on the token's id only. A new sign-in gets a new id, and thereby another counter. */
 function keyOfDevice(accountKey: string, { id }: SentToken): string {
   return hashedKeyOf(`device:${accountKey}:${id.toString('hex')}`)
-}
-
-function isIn(ranges: DevicePolicy['status'], status: number): boolean {
-  return ranges.some(({ first, last }) => first <= status && status <= last)
 }
