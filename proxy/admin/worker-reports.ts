@@ -52,36 +52,13 @@ export function answerReports(options: {
   send(hello)
 }
 
-/** Asks the workers that answer already, in the primary process. */
-export type WorkerReports = {
-  /** Call this for each worker right after the fork. */
-  add(worker: Worker): void
-  /**
-   * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. For a worker
-   * that does not answer in time, returns its last snapshot.
-   */
-  readMetrics(): Promise<MetricSnapshot[]>
-  /**
-   * Reads the health of the workers that answered in time. Once one is ready, the others have half of the time: probes often wait for no
-   * more than a second, and one worker that hangs must not take the others out of use. Calls during a read get its result: everybody may ask
-   * for `/readyz`, as often as they can write it, and must not keep the workers busy.
-   */
-  readHealth(): Promise<HealthReport[]>
-  /** Reads the activity of each worker. For a worker that does not answer in time, this is its last one. */
-  readActivities(): Promise<Activities>
-  readonly askClients: AskWorkers
-}
-
-/** @param timeoutMs milliseconds to wait for an answer */
-export function createWorkerReports(timeoutMs: number): WorkerReports {
-  return new AskedWorkers(timeoutMs)
-}
-
 /**
+ * Asks the workers that answer already, in the primary process.
+ *
  * Replaces prom-client's own collection from workers. That fails after five seconds if a worker exits or hangs during a request, keeps such
  * a request forever, and its counters decrease when a worker is replaced.
  */
-class AskedWorkers implements WorkerReports {
+export class WorkerReports {
   readonly #timeoutMs: number
   /** The workers that answer. A question to a worker that is starting would be lost. */
   readonly #workers = new Set<Worker>()
@@ -97,10 +74,12 @@ class AskedWorkers implements WorkerReports {
   /** The read in progress. */
   #health: Promise<HealthReport[]> | undefined
 
+  /** @param timeoutMs milliseconds to wait for an answer */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs
   }
 
+  /** Call this for each worker right after the fork. */
   add(worker: Worker): void {
     const receive = (message: unknown): void => this.#receive(worker, message)
     worker.on('message', receive)
@@ -111,6 +90,10 @@ class AskedWorkers implements WorkerReports {
     })
   }
 
+  /**
+   * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. For a worker
+   * that does not answer in time, returns its last snapshot.
+   */
   async readMetrics(): Promise<MetricSnapshot[]> {
     await this.#ask({ what: 'metrics' })
     const past = this.#ended
@@ -118,6 +101,11 @@ class AskedWorkers implements WorkerReports {
     return [...present, await past]
   }
 
+  /**
+   * Reads the health of the workers that answered in time. Once one is ready, the others have half of the time: probes often wait for no
+   * more than a second, and one worker that hangs must not take the others out of use. Calls during a read get its result: everybody may ask
+   * for `/readyz`, as often as they can write it, and must not keep the workers busy.
+   */
   readHealth(): Promise<HealthReport[]> {
     return (this.#health ??= this.#readHealth().finally(() => (this.#health = undefined)))
   }
@@ -127,6 +115,7 @@ class AskedWorkers implements WorkerReports {
     return answers.flatMap((answer) => (answer.what === 'health' ? [answer.value] : []))
   }
 
+  /** Reads the activity of each worker. For a worker that does not answer in time, this is its last one. */
   async readActivities(): Promise<Activities> {
     const answers = await this.#ask({ what: 'activity' })
     return { all: [...this.#activities.values()], answered: answers.length }

@@ -13,8 +13,8 @@ import { createApiRoutes, type ApiAnswer, type ApiRoutes } from '../admin/api/ap
 import type { ClientOperations } from '../admin/client-operations.ts'
 import { limitConnections } from '../admin/connections.ts'
 import { adminServerOptions, createAdminHandler, type AdminDeps } from '../admin/server.ts'
-import { createHistory } from '../admin/page/history.ts'
-import { createLiveEvents } from '../admin/page/live-events.ts'
+import { History } from '../admin/page/history.ts'
+import { LiveEvents } from '../admin/page/live-events.ts'
 import { readLiveStatus, type ReadActivities } from '../admin/page/live-status.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import { createAddressReader } from '../request/addresses/client-address.ts'
@@ -59,8 +59,8 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   )
   const { readActivities, reloader } = state
   const readConfig = (): ConfigState => reloader.readConfig()
-  const history = createHistory(async () => (await readActivities()).all, Date.now)
-  const liveEvents = createLiveEvents({
+  const history = new History(async () => (await readActivities()).all, Date.now)
+  const liveEvents = new LiveEvents({
     readStatus: () => readLiveStatus({ answers: () => active, readActivities, readConfig }),
     async readHistory() {
       await history.sample()

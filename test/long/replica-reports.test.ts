@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { createReplicaExchange, type ReplicaExchange } from '../../proxy/admin/replicas/exchange.ts'
+import { ReplicaExchange } from '../../proxy/admin/replicas/exchange.ts'
 import { describeReplicas, type ReplicaReport } from '../../proxy/admin/replicas/report.ts'
 import type { ThrottledClient } from '../../proxy/limits/clients/throttled-clients.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
@@ -25,7 +25,7 @@ type Opened = { readonly exchange: ReplicaExchange; readonly own: Omit<ReplicaRe
 
 function open(redis: RedisClient, gateway: string, clients: ThrottledClient[] = []): Opened {
   const own = { host: gateway, version: '1', tableHash: 'abc', status: 'ready', limited: clients } as const
-  const exchange = createReplicaExchange({
+  const exchange = new ReplicaExchange({
     redis,
     keyPrefix: 'sluice:1',
     isAnswering: () => true,

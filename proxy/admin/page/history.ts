@@ -9,15 +9,6 @@ const MAX_RULES = 1_000
 /** Maximum rules in a report: those with the most requests. */
 const MAX_SENT = 200
 
-/** The outcomes of the counted requests in the last fifteen minutes, in steps of ten seconds. */
-export type History = {
-  /** Reads the counts, which closes the steps that have passed. */
-  sample(): Promise<void>
-  /** Steps are numbered from the epoch, so that the histories of several processes can be merged. */
-  read(): HistoryReport
-  close(): void
-}
-
 export type HistoryReport = {
   readonly stepSeconds: number
   /** The first known step. */
@@ -34,18 +25,11 @@ export type HistoryReport = {
 type Row = { readonly counts: [Float64Array, Float64Array, Float64Array]; lastUsed: number }
 
 /**
- * @param readActivities reads the activities of all processes of the gateway; called every ten seconds, and before each report
- * @param wallNow milliseconds since the epoch
+ * The outcomes of the counted requests in the last fifteen minutes, in steps of ten seconds.
+ *
+ * Rows are rings: step `n` is at `n % STEPS`. A restarted process counts from 0 again, so negative differences count as 0.
  */
-export function createHistory(
-  readActivities: () => Promise<readonly Activity[]>,
-  wallNow: () => number,
-): History {
-  return new RecentHistory(readActivities, wallNow)
-}
-
-/** Rows are rings: step `n` is at `n % STEPS`. A restarted process counts from 0 again, so negative differences count as 0. */
-class RecentHistory implements History {
+export class History {
   readonly #readActivities: () => Promise<readonly Activity[]>
   readonly #wallNow: () => number
   readonly #rows = new Map<string, Row>()
@@ -56,6 +40,10 @@ class RecentHistory implements History {
   #sampling: Promise<void> | undefined
   readonly #timer: NodeJS.Timeout
 
+  /**
+   * @param readActivities reads the activities of all processes of the gateway; called every ten seconds, and before each report
+   * @param wallNow milliseconds since the epoch
+   */
   constructor(readActivities: () => Promise<readonly Activity[]>, wallNow: () => number) {
     this.#readActivities = readActivities
     this.#wallNow = wallNow
@@ -63,12 +51,13 @@ class RecentHistory implements History {
     this.#timer = setInterval(() => void this.sample().catch(() => undefined), STEP_MS).unref()
   }
 
-  /** Takes one reading at a time, so that readings are processed in order. */
+  /** Reads the counts, which closes the steps that have passed. Takes one reading at a time, so that they are processed in order. */
   sample(): Promise<void> {
     this.#sampling ??= this.#takeSample().finally(() => (this.#sampling = undefined))
     return this.#sampling
   }
 
+  /** Steps are numbered from the epoch, so that the histories of several processes can be merged. */
   read(): HistoryReport {
     const last = this.#last
     const first = Math.max(this.#started, last - STEPS + 1)

@@ -8,11 +8,6 @@ const INTERVAL_MS = 500
 /** Maximum unread bytes of a listener. A listener that is a few events behind gets no further events until it has read these. */
 const MAX_UNREAD_BYTES = 1024 * 1024
 
-export type LiveEvents = {
-  /** Sends events until the client disconnects. Returns false if the maximum number of listeners is reached. */
-  follow(request: IncomingMessage, response: ServerResponse): boolean
-}
-
 export type LiveEventsOptions = {
   /** The data of an event; called once for all listeners. */
   readonly readStatus: () => Promise<object>
@@ -25,11 +20,7 @@ export type LiveEventsOptions = {
  * contains the whole state, so a listener that reconnects does not need events that it missed. Ids continue from `Last-Event-ID`, even
  * after a restart of the gateway. Without listeners, nothing is read.
  */
-export function createLiveEvents(options: LiveEventsOptions): LiveEvents {
-  return new EventBroadcast(options)
-}
-
-class EventBroadcast implements LiveEvents {
+export class LiveEvents {
   readonly #options: LiveEventsOptions
   readonly #listeners = new Set<ServerResponse>()
   /** Listeners whose `history` event has not been sent yet. */
@@ -42,6 +33,7 @@ class EventBroadcast implements LiveEvents {
     this.#options = options
   }
 
+  /** Sends events until the client disconnects. Returns false if the maximum number of listeners is reached. */
   follow(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#listeners.size >= MAX_LISTENERS) return false
     this.#lastId = Math.max(this.#lastId, readId(request.headers['last-event-id']))

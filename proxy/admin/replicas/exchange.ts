@@ -17,12 +17,6 @@ const ASKED_LASTS_MS = 3_000
 /** Time after the first read within which every process notices it and reports. */
 const FIRST_REPORTS_MS = 400
 
-export type ReplicaExchange = {
-  /** Resolves to undefined if Redis does not answer. Does not reject. */
-  read(): Promise<Replicas | undefined>
-  close(): void
-}
-
 export type ExchangeOptions = SharedBy & {
   /** Identifies the gateway to which this process belongs. */
   readonly gateway: string
@@ -39,11 +33,7 @@ export type ExchangeOptions = SharedBy & {
  * - `<prefix>:{replicas}`: a hash of reports. Each has the time when it was written, by the clock of Redis, and its JSON
  * - `<prefix>:{replicas}:ends`: a sorted set of the processes, by the time when their reports expire
  */
-export function createReplicaExchange(options: ExchangeOptions): ReplicaExchange {
-  return new RedisExchange(options)
-}
-
-class RedisExchange implements ReplicaExchange {
+export class ReplicaExchange {
   readonly #options: ExchangeOptions
   readonly #reportsKey: string
   readonly #askedKey: string
@@ -70,6 +60,7 @@ class RedisExchange implements ReplicaExchange {
     })
   }
 
+  /** Resolves to undefined if Redis does not answer. Does not reject. */
   read(): Promise<Replicas | undefined> {
     return (this.#reading ??= this.#readAll().finally(() => (this.#reading = undefined)))
   }

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type { Log } from '../../../shared/log.ts'
 import { withLabels } from '../../admin/client-operations.ts'
 import type { Health } from '../../admin/health.ts'
-import { createReplicaExchange, type ReplicaExchange } from '../../admin/replicas/exchange.ts'
+import { ReplicaExchange } from '../../admin/replicas/exchange.ts'
 import type { ThrottledClients } from '../../limits/clients/throttled-clients.ts'
 import type { Counting } from '../counting.ts'
 import { version } from './version.ts'
@@ -25,7 +25,7 @@ export function composeReplicaExchange(options: {
   const { shared, clientTable } = counters
   return (
     shared &&
-    createReplicaExchange({
+    new ReplicaExchange({
       ...shared,
       gateway,
       readOwn: () => ({

@@ -5,7 +5,7 @@ import { doInTurns } from '../../../shared/steps.ts'
 import { handleUncaughtExceptions } from '../../../shared/uncaught-exceptions.ts'
 import { combineHealth, createHealth, type Health } from '../../admin/health.ts'
 import { createWorkersOperations } from '../../admin/worker-clients.ts'
-import { createWorkerReports, type WorkerReports } from '../../admin/worker-reports.ts'
+import { WorkerReports } from '../../admin/worker-reports.ts'
 import { listFilesOf } from '../../config/clients/list-files.ts'
 import type { TableChange } from '../../config/reload/table-change.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
@@ -59,7 +59,7 @@ export function composePrimary(
   const notify = webhooks?.notify
   const counting = new PrimaryCounting(settings, { log, telemetry, notify })
   const { crowdsec, decisions } = composeDecisionBroadcast(settings, telemetry, log)
-  const reports = createWorkerReports(REPORT_TIMEOUT_MS)
+  const reports = new WorkerReports(REPORT_TIMEOUT_MS)
   const health = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
   const tables = new PrimaryTables()
   const reloader = createReloader({

@@ -5,7 +5,7 @@ import { combineHealth, createHealth } from '../../../proxy/admin/health.ts'
 import { createMetrics } from '../../../proxy/telemetry/metrics/metrics.ts'
 import { renderMetrics, watchProcess } from '../../../proxy/telemetry/metrics/prometheus.ts'
 import { createAdminHandler } from '../../../proxy/admin/server.ts'
-import { answerReports, createWorkerReports } from '../../../proxy/admin/worker-reports.ts'
+import { answerReports, WorkerReports } from '../../../proxy/admin/worker-reports.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { createLog } from '../../../shared/log.ts'
 
@@ -28,7 +28,7 @@ if (cluster.isPrimary) await servePrimary(Number(process.argv[2]))
 else serveWorker()
 
 async function servePrimary(workerCount: number): Promise<void> {
-  const reports = createWorkerReports(500)
+  const reports = new WorkerReports(500)
   const start = async (): Promise<number> => {
     const worker = cluster.fork()
     reports.add(worker)

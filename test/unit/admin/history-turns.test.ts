@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { createHistory } from '../../../proxy/admin/page/history.ts'
+import { History } from '../../../proxy/admin/page/history.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 import { createMetrics } from '../../../proxy/telemetry/metrics/metrics.ts'
 import { leastTime } from '../../support/load/least-time.ts'
@@ -42,7 +42,7 @@ test('a sample of many rules is taken in several turns of the event loop', async
     { allowed: 1 + rule, refused: 0, shadow: 0, routed: 0, local: 0, open: 0, unavailable: 0 },
   ])
   const activity: Activity = { decisions, requests: [], connections: 0, breakerOpen: false }
-  const history = createHistory(() => Promise.resolve([activity]), Date.now)
+  const history = new History(() => Promise.resolve([activity]), Date.now)
   onTestFinished(() => history.close())
   const share = await leastTime(0.7, async () => {
     const { allUs, longestUs } = await measureTurns(() => history.sample())

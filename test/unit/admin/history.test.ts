@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { createHistory, type History } from '../../../proxy/admin/page/history.ts'
+import { History } from '../../../proxy/admin/page/history.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 
 type Counted = Record<string, { allowed?: number; refused?: number; shadow?: number; local?: number }>
@@ -16,7 +16,7 @@ function activityOf(counted: Counted): Activity {
 function open(): { history: History; at: (step: number, ...processes: Counted[]) => Promise<void> } {
   let nowMs = startMs
   let activities: Activity[] = []
-  const history = createHistory(
+  const history = new History(
     () => Promise.resolve(activities),
     () => nowMs,
   )

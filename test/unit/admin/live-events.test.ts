@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createLiveEvents } from '../../../proxy/admin/page/live-events.ts'
+import { LiveEvents } from '../../../proxy/admin/page/live-events.ts'
 import { createLog } from '../../../shared/log.ts'
 
 afterEach(() => {
@@ -11,7 +11,7 @@ afterEach(() => {
 test('a listener gets the history first, however long it takes to read', async () => {
   vi.useFakeTimers()
   let giveHistory: (history: object) => void = () => undefined
-  const events = createLiveEvents({
+  const events = new LiveEvents({
     readStatus: () => Promise.resolve({ now: true }),
     readHistory: () => new Promise((resolve) => (giveHistory = resolve)),
     log: createLog('gateway', 'silent'),

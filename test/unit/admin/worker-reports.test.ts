@@ -1,9 +1,9 @@
 import type { Worker } from 'node:cluster'
 import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createHistory } from '../../../proxy/admin/page/history.ts'
+import { History } from '../../../proxy/admin/page/history.ts'
 import type { HealthReport } from '../../../proxy/admin/health.ts'
-import { createWorkerReports, type WorkerReports } from '../../../proxy/admin/worker-reports.ts'
+import { WorkerReports } from '../../../proxy/admin/worker-reports.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 
 const TIMEOUT_MS = 1_000
@@ -66,10 +66,10 @@ async function timed<T>(question: Promise<T>): Promise<{ afterMs: number; value:
 }
 
 test('counts of a worker that answers too late once are neither lost nor counted again', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   const [first, second] = [FakeWorker.in(reports, allowed(500)), FakeWorker.in(reports, allowed(700))]
   let nowMs = 0
-  const history = createHistory(
+  const history = new History(
     async () => (await reports.readActivities()).all,
     () => nowMs,
   )
@@ -89,7 +89,7 @@ test('counts of a worker that answers too late once are neither lost nor counted
 })
 
 test('the number of workers that answer leaves out those whose last activity is used, and those that have exited', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   const [, late, gone] = [1, 2, 3].map((count) => FakeWorker.in(reports, allowed(count)))
   expect((await timed(reports.readActivities())).value).toEqual({
     all: [1, 2, 3].map(allowed),
@@ -101,7 +101,7 @@ test('the number of workers that answer leaves out those whose last activity is 
 })
 
 test('a worker that does not listen yet is not waited for', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   FakeWorker.in(reports, healthy('ready'))
   const starting = new FakeWorker()
   reports.add(starting as unknown as Worker)
@@ -113,14 +113,14 @@ test('a worker that does not listen yet is not waited for', async () => {
 })
 
 test('a worker that hangs is waited for half as long once another has answered that it is ready', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   FakeWorker.in(reports, healthy('ready'))
   FakeWorker.in(reports)
   expect(await timed(reports.readHealth())).toEqual({ afterMs: 500, value: [healthy('ready')] })
 })
 
 test('while no worker answers that it is ready, the others are waited for', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   FakeWorker.in(reports, healthy('starting'))
   const late = FakeWorker.in(reports)
   FakeWorker.in(reports)
@@ -134,7 +134,7 @@ test('while no worker answers that it is ready, the others are waited for', asyn
 })
 
 test('questions about the health are one question to the workers while they have not answered', async () => {
-  const reports = createWorkerReports(TIMEOUT_MS)
+  const reports = new WorkerReports(TIMEOUT_MS)
   const worker = FakeWorker.in(reports)
   const questions = Array.from({ length: 1000 }, () => reports.readHealth())
   expect(worker.asked).toEqual(['health'])
