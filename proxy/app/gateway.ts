@@ -4,12 +4,12 @@ import { listFilesOf } from '../config/clients/list-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
 import { renderMetrics } from '../telemetry/metrics/prometheus.ts'
-import { createLiveGeo } from './addresses/live-geo.ts'
-import { createLiveLists } from './addresses/live-lists.ts'
+import { LiveGeo } from './addresses/live-geo.ts'
+import { LiveLists } from './addresses/live-lists.ts'
 import { composeAdmin } from './admin.ts'
 import { keepCertificate } from './listen/certificate.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
-import { createReloader, type SettingsSource } from './reload/reloader.ts'
+import { Reloader, type SettingsSource } from './reload/reloader.ts'
 import { composeServing } from './serving/compose.ts'
 import type { Gateway } from './serving/serving.ts'
 import { composePrimary } from './workers/primary.ts'
@@ -33,8 +33,8 @@ export async function composeGateway(
   // keeps a copy.
   const silent = { info: ignoreLine, warn: ignoreLine, error: ignoreLine }
   const kept = {
-    lists: createLiveLists(silent),
-    geo: createLiveGeo(silent),
+    lists: new LiveLists(silent),
+    geo: new LiveGeo(silent),
     certificate: keepCertificate(settings, silent),
   }
   const lists = await kept.lists.prepare(listFilesOf(settings))
@@ -63,7 +63,7 @@ async function composeSingle(
   })
   const { metrics, health } = serving
   webhooks?.observe(metrics.telemetry)
-  const reloader = createReloader({
+  const reloader = new Reloader({
     running: settings,
     source,
     prepare: (change) => serving.prepare(change.settings, change.tableHash),

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLog } from '../../shared/log.ts'
 import { composeAdmin } from '../../proxy/app/admin.ts'
-import { createReloader } from '../../proxy/app/reload/reloader.ts'
+import { Reloader } from '../../proxy/app/reload/reloader.ts'
 import { composeServing } from '../../proxy/app/serving/compose.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
 import { send } from '../support/gateway/gateway.ts'
@@ -108,7 +108,7 @@ const steps = fc.array(
 /** Starts a gateway in this process, with its listeners, counters in memory, and the API of its page. */
 async function start(settings: GatewaySettings) {
   const serving = await composeServing(settings, log)
-  const reloader = createReloader({
+  const reloader = new Reloader({
     running: settings,
     source: {
       written: settings,

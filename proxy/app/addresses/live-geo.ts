@@ -7,19 +7,6 @@ import type { GeoFiles } from '../../config/clients/geoip.ts'
 import { MAX_DATABASE_BYTES, openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
 
-/** The databases of countries and autonomous systems in this process. Each is read again when its file changes. */
-export type LiveGeo = {
-  /**
-   * Reads the files of a table that are new or have changed.
-   *
-   * @returns the databases; `geo` is undefined without files. Rejects with SettingsError if a file cannot be used
-   */
-  prepare(files: GeoFiles | undefined): Promise<PreparedGeo>
-  /** Returns the current content of a file, for processes that cannot read the file. */
-  readKept(location: string): Buffer | undefined
-  close(): void
-}
-
 export type PreparedGeo = {
   readonly geo: Geo | undefined
   /** Call this when the table takes effect. */
@@ -41,23 +28,27 @@ export type OtherGeo = {
   readonly askForKept?: (location: string) => Promise<Buffer | undefined>
 }
 
-/** Keeps the databases in use up to date. If a changed file cannot be used, the previous content stays in use, and the reason is logged. */
-export function createLiveGeo(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}): LiveGeo {
-  return new LoadedGeo(log, others)
-}
-
-class LoadedGeo implements LiveGeo {
+/**
+ * The databases of countries and autonomous systems in this process. Each is read again when its file changes. If a changed file cannot be
+ * used, the previous content stays in use, and the reason is logged.
+ */
+export class LiveGeo {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #others: OtherGeo
   /** Whether no table has taken effect yet. */
   #isFirst = true
   #current: LiveFiles = new Map()
 
-  constructor(log: Pick<Log, 'info' | 'error'>, others: OtherGeo) {
+  constructor(log: Pick<Log, 'info' | 'error'>, others: OtherGeo = {}) {
     this.#log = log
     this.#others = others
   }
 
+  /**
+   * Reads the files of a table that are new or have changed.
+   *
+   * @returns the databases; `geo` is undefined without files. Rejects with SettingsError if a file cannot be used
+   */
   async prepare(files: GeoFiles = {}): Promise<PreparedGeo> {
     const next = new Map<GeoField, LiveFile>()
     for (const field of ['country', 'asn'] as const) {
@@ -71,6 +62,7 @@ class LoadedGeo implements LiveGeo {
     return { geo: next.size === 0 ? undefined : geoOf(next), commit: () => this.#commit(next) }
   }
 
+  /** Returns the current content of a file, for processes that cannot read the file. */
   readKept(location: string): Buffer | undefined {
     return [...this.#current.values()].find((live) => live.location === location)?.bytes
   }
@@ -127,7 +119,7 @@ class LoadedGeo implements LiveGeo {
 
 /** Reads the files once, for programs that serve no requests. */
 export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefined> {
-  const { geo } = await createLiveGeo({ info: () => undefined, error: () => undefined }).prepare(files)
+  const { geo } = await new LiveGeo({ info: () => undefined, error: () => undefined }).prepare(files)
   return geo
 }
 

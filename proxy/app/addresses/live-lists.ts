@@ -16,20 +16,6 @@ import type { ReadList } from '../../request/addresses/lists/read-list.ts'
 import { SortedRanges, type RangeData } from '../../request/addresses/lists/sorted-ranges.ts'
 import type { ListUse } from '../../telemetry/telemetry.ts'
 
-/** The lists of addresses in this process. Each is read again when its file changes. */
-export type LiveLists = {
-  /**
-   * Reads the lists of a table that are new or have changed. Current lists do not change before the table takes effect.
-   *
-   * @returns the lists. Rejects with a SettingsError that has every invalid line
-   */
-  prepare(files: readonly ListFile[]): Promise<PreparedLists>
-  /** Returns the current list of a file, for processes that cannot read the file. */
-  readKept(location: string): KeptList | undefined
-  readUse(): readonly ListUse[]
-  close(): void
-}
-
 /** A list as it was when its file was last valid, and the time of that read. */
 export type KeptList = { readonly data: RangeData; readonly entries: number; readonly readAtMs: number }
 
@@ -80,15 +66,11 @@ export type OtherLists = {
   readonly askForKept?: ((location: string) => Promise<KeptList | undefined>) | undefined
 }
 
-/** Reads one list at a time, in a thread. If a changed list cannot be used, the previous list stays in use, and the reason is logged. */
-export function createLiveLists(
-  log: Pick<Log, 'info' | 'warn' | 'error'>,
-  others: OtherLists = {},
-): LiveLists {
-  return new LoadedLists(log, others)
-}
-
-class LoadedLists implements LiveLists {
+/**
+ * The lists of addresses in this process. Each is read again when its file changes, one list at a time, in a thread. If a changed list
+ * cannot be used, the previous list stays in use, and the reason is logged.
+ */
+export class LiveLists {
   readonly #log: Pick<Log, 'info' | 'warn' | 'error'>
   readonly #others: OtherLists
   /** Whether no table has taken effect yet. */
@@ -97,15 +79,21 @@ class LoadedLists implements LiveLists {
   #current: ReadonlyMap<string, LiveList> = new Map()
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(log: Pick<Log, 'info' | 'warn' | 'error'>, others: OtherLists) {
+  constructor(log: Pick<Log, 'info' | 'warn' | 'error'>, others: OtherLists = {}) {
     this.#log = log
     this.#others = others
   }
 
+  /**
+   * Reads the lists of a table that are new or have changed. Current lists do not change before the table takes effect.
+   *
+   * @returns the lists. Rejects with a SettingsError that has every invalid line
+   */
   prepare(files: readonly ListFile[]): Promise<PreparedLists> {
     return this.#inTurn(() => this.#prepare(files))
   }
 
+  /** Returns the current list of a file, for processes that cannot read the file. */
   readKept(location: string): KeptList | undefined {
     const list = this.#current.get(location)
     if (!list) return undefined

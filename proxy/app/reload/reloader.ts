@@ -39,14 +39,6 @@ export type PreparedTable = {
   abort(): void
 }
 
-export type Reloader = {
-  /** Reads the settings again and applies their table of limits, or changes nothing. Reloads run one at a time. Never rejects. */
-  reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome>
-  /** The current settings. */
-  current(): GatewaySettings
-  readConfig(): ConfigState
-}
-
 export type ReloaderOptions = {
   /** The settings at the start. */
   readonly running: GatewaySettings
@@ -60,12 +52,8 @@ export type ReloaderOptions = {
   readonly log: Log
 }
 
-/** Makes the reloader of a gateway, in the process that reads its settings. */
-export function createReloader(options: ReloaderOptions): Reloader {
-  return new TableReloader(options)
-}
-
-class TableReloader implements Reloader {
+/** Reloads the settings of a gateway, in the process that reads them. */
+export class Reloader {
   readonly #options: ReloaderOptions
   #running: GatewaySettings
   #state: ConfigState
@@ -79,12 +67,14 @@ class TableReloader implements Reloader {
     this.#state = { hash: hashTable(options.running), lastReadSucceeded: true, lastSuccessAtMs: Date.now() }
   }
 
+  /** Reads the settings again and applies their table of limits, or changes nothing. Reloads run one at a time. Never rejects. */
   reload(trigger: 'signal' | 'file' | 'api'): Promise<ReloadOutcome> {
     const result = this.#last.then(() => this.#reload(trigger))
     this.#last = result
     return result
   }
 
+  /** The current settings. */
   current(): GatewaySettings {
     return this.#running
   }

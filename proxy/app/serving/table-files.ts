@@ -5,8 +5,8 @@ import type { GatewaySettings } from '../../config/settings.ts'
 import { createTokens, type Tokens } from '../../limits/keys/tokens/tokens.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Crowdsec } from '../addresses/crowdsec.ts'
-import { createLiveGeo, type LiveGeo } from '../addresses/live-geo.ts'
-import { createLiveLists, type LiveLists } from '../addresses/live-lists.ts'
+import { LiveGeo } from '../addresses/live-geo.ts'
+import { LiveLists } from '../addresses/live-lists.ts'
 import type { AskForKept } from '../workers/kept-files.ts'
 import { listOfFile } from '../workers/kept-lists.ts'
 import type { ReadFiles } from './request-handler.ts'
@@ -42,14 +42,14 @@ export class TableFiles {
   constructor(options: TableFilesOptions) {
     const { crowdsec, askForKept, telemetry, log } = options
     this.#options = options
-    this.#lists = createLiveLists(log, {
+    this.#lists = new LiveLists(log, {
       crowdsec: crowdsec?.table,
       async askForKept(location) {
         const file = await askForKept?.('list', location)
         return file && listOfFile(file)
       },
     })
-    this.#geo = createLiveGeo(log, {
+    this.#geo = new LiveGeo(log, {
       askForKept: async (location) => (await askForKept?.('geoip', location))?.columns[0],
     })
     telemetry.observeLists(() => this.#lists.readUse())

@@ -22,7 +22,7 @@ import type { KeptCertificate } from '../listen/certificate.ts'
 import { composeWebhooks, receiveWorkerEvents } from '../observe/webhooks.ts'
 import { version } from '../observe/version.ts'
 import { PrimaryTables } from '../reload/primary-tables.ts'
-import { createReloader, type PreparedTable, type Reloader, type SettingsSource } from '../reload/reloader.ts'
+import { Reloader, type PreparedTable, type SettingsSource } from '../reload/reloader.ts'
 import { currentRules } from '../serving/current-rules.ts'
 import type { Gateway, Listening } from '../serving/serving.ts'
 import { serveKeptFiles, type KeptFile } from './kept-files.ts'
@@ -62,7 +62,7 @@ export function composePrimary(
   const reports = new WorkerReports(REPORT_TIMEOUT_MS)
   const health = createHealth({ storeState: () => 'unknown', upstreamState: () => 'unknown' })
   const tables = new PrimaryTables()
-  const reloader = createReloader({
+  const reloader = new Reloader({
     running: settings,
     source,
     notify,

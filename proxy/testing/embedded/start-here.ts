@@ -5,7 +5,7 @@ import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { createLog, type Log } from '../../../shared/log.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { composeAdmin } from '../../app/admin.ts'
-import { createReloader } from '../../app/reload/reloader.ts'
+import { Reloader } from '../../app/reload/reloader.ts'
 import { composeServing } from '../../app/serving/compose.ts'
 import type { Serving } from '../../app/serving/serving.ts'
 import { hashTable } from '../../config/reload/table-hash.ts'
@@ -123,7 +123,7 @@ function composeAdminOf(
   }
   const admin = composeAdmin(settings, log, {
     clients,
-    reloader: createReloader({
+    reloader: new Reloader({
       running: settings,
       source,
       prepare: (change) => serving.prepare(change.settings, change.tableHash),

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { collectGarbage, setGatewayFlags } from '../../../shared/v8-gc.ts'
-import { createLiveLists } from '../../../proxy/app/addresses/live-lists.ts'
+import { LiveLists } from '../../../proxy/app/addresses/live-lists.ts'
 import { parseAddress, type IpAddress } from '../../../proxy/request/addresses/ip-address.ts'
 import type { AddressList } from '../../../proxy/request/addresses/lists/address-lists.ts'
 import { eventually } from '../wait/eventually.ts'
@@ -107,7 +107,7 @@ function hits(list: AddressList, addresses = asked): number {
 let reloads = 0
 const hadToWait = watchForWaiting()
 const log = { info: () => (reloads += 1), warn: () => undefined, error: () => undefined }
-const lists = createLiveLists(log)
+const lists = new LiveLists(log)
 
 const tenPath = write('ten.txt', 10, 0)
 const millionPath = write('million.txt', ENTRIES, 0)

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createLiveLists } from '../../../proxy/app/addresses/live-lists.ts'
+import { LiveLists } from '../../../proxy/app/addresses/live-lists.ts'
 import { parseAddress } from '../../../proxy/request/addresses/ip-address.ts'
 import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts'
 import { eventually } from '../../support/wait/eventually.ts'
@@ -34,7 +34,7 @@ test('a list whose link is pointed back at an earlier version is right again', a
   const versions = createVersions({ good: '192.0.2.1\n', bad: 'no address\n' })
   versions.point('good')
   const log = { info: vi.fn(), warn: vi.fn(), error: vi.fn() }
-  const lists = createLiveLists(log)
+  const lists = new LiveLists(log)
   const file = { file: 'list.txt', location: versions.location }
   const prepared = await lists.prepare([file])
   prepared.commit()
@@ -62,7 +62,7 @@ test.each([
 ])('a list that becomes %s while a reload is under way is read again after it', async (_, text, use) => {
   const location = join(makeTemporaryDirectory(), 'list.txt')
   writeFileSync(location, '192.0.2.9\n')
-  const lists = createLiveLists({ info: vi.fn(), warn: vi.fn(), error: vi.fn() })
+  const lists = new LiveLists({ info: vi.fn(), warn: vi.fn(), error: vi.fn() })
   const file = { file: 'list.txt', location }
   const first = await lists.prepare([file])
   first.commit()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createReloader } from '../../../proxy/app/reload/reloader.ts'
+import { Reloader } from '../../../proxy/app/reload/reloader.ts'
 import { createLog } from '../../../shared/log.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
 
@@ -11,7 +11,7 @@ test('a change of the file is not taken while the file is still written', async 
   const { settings } = loadWithFile(rule(5))
   let changes = 0
   let isWritten = false
-  const reloader = createReloader({
+  const reloader = new Reloader({
     running: settings,
     source: {
       written: settings,
@@ -39,7 +39,7 @@ test('adding upstream with the default URL is a change of the routes, and so is 
   const withDefault = `upstream: http://127.0.0.1:3000\n${routes}`
   const { settings } = loadWithFile(routes)
   let file = routes
-  const reloader = createReloader({
+  const reloader = new Reloader({
     running: settings,
     source: {
       written: settings,

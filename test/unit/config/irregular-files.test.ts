@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createLiveGeo } from '../../../proxy/app/addresses/live-geo.ts'
+import { LiveGeo } from '../../../proxy/app/addresses/live-geo.ts'
 import { loadGatewaySettings } from '../../../proxy/config/settings.ts'
 import { watchCertificate } from '../../../proxy/http/connection/tls/reload.ts'
 import { readDecisionStream } from '../../../proxy/limits/clients/crowdsec/local-api.ts'
@@ -70,7 +70,7 @@ test('a file that becomes a pipe while the gateway runs is not waited for', asyn
   const query = { startup: true, userAgent: 'a', signal: AbortSignal.timeout(60_000) }
   const crowdsec = { url: 'http://127.0.0.1:9', keyFile: path, everyMs: 1000 }
   await expect(readDecisionStream(crowdsec, query, () => undefined)).rejects.toThrow(NOT_REGULAR)
-  const geo = createLiveGeo(pino({ level: 'silent' }))
+  const geo = new LiveGeo(pino({ level: 'silent' }))
   await expect(geo.prepare({ country: { file: 'a.mmdb', location: path } })).rejects.toThrow(NOT_REGULAR)
 })
 
