@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log.ts'
 import { collectYoungGarbage, returnMemory } from '../../../shared/v8-gc.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { limitConnections, type ConnectionLimit } from '../../http/connection/connection-limit.ts'
+import { ConnectionLimit } from '../../http/connection/connection-limit.ts'
 import { readProxyHeader } from '../../http/connection/proxy-protocol.ts'
 import { SlowClients } from '../../http/connection/slow-clients.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
@@ -33,7 +33,7 @@ export function composeConnections(
   },
 ): ClientConnections {
   const { addresses, telemetry, log, now } = deps
-  const connectionLimit = limitConnections(server, {
+  const connectionLimit = new ConnectionLimit(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,
     readPeer: (address) => addresses.readPeer(address),

@@ -40,26 +40,6 @@ export type ConnectionLimitOptions = {
   readonly now: () => number
 }
 
-/** Limits the connections that a server accepts. */
-export type ConnectionLimit = {
-  /** The client's address: the one that a trusted proxy sent in a PROXY header, otherwise the peer's. */
-  addressOf(socket: ConnectionAddresses): string | undefined
-  /**
-   * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`). Its requests are its own, such as health checks,
-   * or those of a client that it cannot name. The proxy has not read the requests, so it vouches for none of their headers.
-   */
-  isWithoutClient(socket: ConnectionAddresses): boolean
-  /** The open connections. */
-  readonly connections: Iterable<Connection>
-  readonly size: number
-  /** How many connections have been admitted so far. */
-  readonly accepted: number
-  /** Closes connections on which nothing has been received yet. */
-  closeUnused(): void
-  /** Closes all connections at once. */
-  closeAll(): void
-}
-
 /** The event with which a server without TLS reports a connection that it may serve. */
 export const admitted = 'admitted'
 
@@ -71,12 +51,7 @@ const FULL_LINE_MS = 60_000
  * because sending one takes time. At `maxConnections`, other connections are evicted to make room, as far as that is fair. Connections of
  * trusted proxies serve many clients and count towards the total only.
  */
-export function limitConnections(server: Server, options: ConnectionLimitOptions): ConnectionLimit {
-  return new LimitedConnections(server, options)
-}
-
-class LimitedConnections implements ConnectionLimit {
-  accepted = 0
+export class ConnectionLimit {
   readonly #server: Server
   readonly #options: ConnectionLimitOptions
   /** The server's own listeners. */
@@ -88,6 +63,7 @@ class LimitedConnections implements ConnectionLimit {
   readonly #beneath = new WeakMap<Socket, Connection>()
   readonly #makeRoom: (newcomersConnections: number) => boolean
   readonly #logFull: () => void
+  #accepted = 0
   #evictions = 0
 
   constructor(server: Server, options: ConnectionLimitOptions) {
@@ -111,6 +87,7 @@ class LimitedConnections implements ConnectionLimit {
     telemetry.observeTable('connections', () => ({ size: this.size, capacity, evictions: this.#evictions }))
   }
 
+  /** The open connections. */
   get connections(): Iterable<Connection> {
     return this.#open
   }
@@ -119,18 +96,30 @@ class LimitedConnections implements ConnectionLimit {
     return this.#open.size
   }
 
+  /** How many connections have been admitted so far. */
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /** The client's address: the one that a trusted proxy sent in a PROXY header, otherwise the peer's. */
   addressOf(socket: ConnectionAddresses): string | undefined {
     return this.#named.of(socket) ?? socket.remoteAddress
   }
 
+  /**
+   * Whether a trusted proxy sent a PROXY header without an address (`UNKNOWN`, `LOCAL`). Its requests are its own, such as health checks,
+   * or those of a client that it cannot name. The proxy has not read the requests, so it vouches for none of their headers.
+   */
   isWithoutClient(socket: ConnectionAddresses): boolean {
     return this.#named.isWithoutClient(socket)
   }
 
+  /** Closes connections on which nothing has been received yet. */
   closeUnused(): void {
     for (const { socket, headerBytes } of this.#open) if (socket.bytesRead === headerBytes) socket.destroy()
   }
 
+  /** Closes all connections at once. */
   closeAll(): void {
     for (const { socket } of this.#open) socket.destroy()
   }
@@ -173,7 +162,7 @@ class LimitedConnections implements ConnectionLimit {
     const connection: Connection = { socket, secured: undefined, openedMs: now(), headerBytes: 0, client }
     this.#open.add(connection)
     this.#counts.add(client)
-    this.accepted += 1
+    this.#accepted += 1
     telemetry.connectionOpened()
     socket.once('close', () => this.#remove(connection))
     if (this.#server instanceof TlsServer) this.#beneath.set(socket, connection)

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { http1On } from '../http1/connection.ts'
 import { http2ConnectionOn } from './http2/connections.ts'
 
-/** A client's connection, as `limitConnections` has admitted it. */
+/** A client's connection, as `ConnectionLimit` has admitted it. */
 export type Connection = {
   /** The accepted socket. With TLS, requests come over `secured`. */
   readonly socket: Socket

@@ -2,7 +2,7 @@ import type { ListenOptions } from 'node:net'
 import { createFaultLog } from '../fault-log.ts'
 import type { Log } from '../../../../shared/log.ts'
 import type { GatewaySettings } from '../../../config/settings.ts'
-import { limitConnections, type ConnectionLimit } from '../../../http/connection/connection-limit.ts'
+import { ConnectionLimit } from '../../../http/connection/connection-limit.ts'
 import { drain, untilClosed } from '../../../http/connection/drain.ts'
 import { ADDED_FIELDS } from '../../../request/auth-request.ts'
 import type { AddressReader } from '../../../request/addresses/client-address.ts'
@@ -48,7 +48,7 @@ const noHttp2 = { close: () => undefined, destroy: () => undefined }
 export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps): DecisionsListener {
   const { addresses, telemetry, log, now } = deps
   const server = createPlainServer()
-  const connectionLimit = limitConnections(server, {
+  const connectionLimit = new ConnectionLimit(server, {
     maxConnections: settings.maxConnections,
     maxConnectionsPerClient: settings.maxConnectionsPerClient,
     readPeer: (address) => addresses.readPeer(address),
