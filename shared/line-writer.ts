@@ -1,10 +1,5 @@
 import { writeSync } from 'node:fs'
 
-export type LineWriter = {
-  /** Writes a line, which includes its line feed. Never throws and never blocks. */
-  write(line: string): void
-}
-
 /** Maximum bytes buffered while standard output is not read. Further lines are dropped. */
 const WAITING_MAX_BYTES = 8 * 1024 * 1024
 /** Writes to a pipe of up to this size are atomic (PIPE_BUF), so that the lines of two workers never get mixed. */
@@ -12,11 +7,6 @@ const CHUNK_MAX_BYTES = 4096
 const RETRY_MS = 10
 /** How long the exit of the process may wait for a slow reader. */
 const EXIT_WAIT_MS = 500
-
-/** @param onDropped called with the number of lines that were lost, once lines can be written again */
-export function createStdoutWriter(onDropped: (lines: number) => void): LineWriter {
-  return new StdoutWriter(onDropped)
-}
 
 /**
  * Writes lines to standard output in order, and the lines of one turn of the event loop together. If a pipe or socket is full because its
@@ -27,7 +17,7 @@ export function createStdoutWriter(onDropped: (lines: number) => void): LineWrit
  * last lines are out of order, lines of two workers get mixed, and at exit it waits in an endless loop for a reader that has exited
  * (`flushSync` of sonic-boom 4).
  */
-class StdoutWriter implements LineWriter {
+export class StdoutWriter {
   // Accessing `process.stdout` makes a pipe or socket non-blocking, so that writing to a full one fails instead of blocking.
   readonly #fd = process.stdout.fd
   readonly #onDropped: (lines: number) => void
@@ -41,10 +31,12 @@ class StdoutWriter implements LineWriter {
   #isGone = false
   #isEndAwaited = false
 
+  /** @param onDropped called with the number of lines that were lost, once lines can be written again */
   constructor(onDropped: (lines: number) => void) {
     this.#onDropped = onDropped
   }
 
+  /** Writes a line, which includes its line feed. Never throws and never blocks. */
   write(line: string): void {
     if (this.#isGone) return
     const bytes = Buffer.byteLength(line)

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { pino, stdTimeFunctions, type DestinationStream, type Logger } from 'pino'
 import type { prettyFactory as PrettyFactory } from 'pino-pretty'
-import { createStdoutWriter } from './line-writer.ts'
+import { StdoutWriter } from './line-writer.ts'
 
 export type Log = Logger
 
@@ -10,13 +10,13 @@ const pretty = process.stdout.isTTY ? await import('pino-pretty') : undefined
 
 /**
  * Creates the log of the process: one JSON object per line on standard output, or readable lines if that is a terminal. Writing never
- * blocks the process and never ends it: see `createStdoutWriter`.
+ * blocks the process and never ends it: see `StdoutWriter`.
  *
  * @param name the process that writes: `gateway` or `origin`
  * @param level one of pino's levels, or `silent`
  */
 export function createLog(name: string, level: string): Log {
-  const stdout = createStdoutWriter((lines) => {
+  const stdout = new StdoutWriter((lines) => {
     log.warn({ lines }, 'log lines were dropped: standard output was not read')
   })
   const log = pino(
