@@ -1,5 +1,15 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 
+/** A place for a request of a client. */
+export type Place = {
+  readonly rule: string
+  readonly key: string
+  /** The number of places of the rule. */
+  readonly max: number
+  /** Whether all clients share the key, which may then take every place. */
+  readonly isShared: boolean
+}
+
 /** The places taken under a rule, in total and by each client that holds any. */
 type Taken = { total: number; max: number; readonly byKey: Map<string, number> }
 
@@ -13,14 +23,10 @@ type Taken = { total: number; max: number; readonly byKey: Map<string, number> }
 export class Places {
   readonly #rules = new Map<string, Taken>()
 
-  /**
-   * Takes a place, if there is one.
-   *
-   * @param max the number of places of the rule
-   * @param isShared whether all clients share the key, which may then take every place
-   */
-  take(rule: string, key: string, max: number, isShared: boolean): boolean {
-    if (!this.hasPlace(rule, key, max, isShared)) return false
+  /** Takes a place, if there is one. */
+  take(place: Place): boolean {
+    if (!this.hasPlace(place)) return false
+    const { rule, key, max } = place
     const taken = this.#rules.get(rule) ?? { total: 0, max, byKey: new Map<string, number>() }
     const own = taken.byKey.get(key) ?? 0
     taken.total += 1
@@ -31,13 +37,13 @@ export class Places {
   }
 
   /** Whether `take` would find a place. */
-  hasPlace(rule: string, key: string, max: number, isShared: boolean): boolean {
+  hasPlace({ rule, key, max, isShared }: Place): boolean {
     const taken = this.#rules.get(rule)
     const free = max - (taken?.total ?? 0)
     return free > 0 && (isShared || (taken?.byKey.get(key) ?? 0) < free)
   }
 
-  leave(rule: string, key: string): void {
+  leave({ rule, key }: Pick<Place, 'rule' | 'key'>): void {
     const taken = this.#rules.get(rule)
     const own = taken?.byKey.get(key)
     if (!taken || own === undefined) return

@@ -3,7 +3,7 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { withPlan } from '../algorithms/registry.ts'
 import type { Charge, Decision, Limiter, PolicyState, Reservation, Turn } from '../limiter.ts'
 import { delayMsOf } from './delay-of.ts'
-import { Places } from './places.ts'
+import { Places, type Place } from './places.ts'
 import { TurnQueue, type Waiter } from './turn-queue.ts'
 
 /** A turn that the store has reserved. */
@@ -34,7 +34,7 @@ export class Waiting {
   /** Whether this process has a place where a request with this charge could wait; true if requests do not wait under the policy. */
   readonly hasPlace = (charge: Charge): boolean => {
     const place = placeOf(charge)
-    return !place || this.#places.hasPlace(...place)
+    return !place || this.#places.hasPlace(place)
   }
 
   /** Returns a limiter whose decisions have a `turn` if the request has to wait. */
@@ -58,7 +58,7 @@ export class Waiting {
     const asked = charges.map((charge) => {
       const place = placeOf(charge)
       if (!place) return charge
-      if (!this.#places.take(...place)) return { ...charge, policy: withoutDelay(charge.policy) }
+      if (!this.#places.take(place)) return { ...charge, policy: withoutDelay(charge.policy) }
       taken.push(charge)
       return charge
     })
@@ -66,7 +66,7 @@ export class Waiting {
   }
 
   #leavePlaces(taken: readonly Charge[]): void {
-    for (const { policy, partitionKey } of taken) this.#places.leave(policy.name, partitionKey)
+    for (const { policy, partitionKey } of taken) this.#places.leave({ rule: policy.name, key: partitionKey })
   }
 
   /** @param taken the charges that hold places */
@@ -140,11 +140,12 @@ function writtenPolicies(charges: readonly Charge[]): (decided: Policy) => Polic
   }
 }
 
-/** Returns the arguments for `Places.take`; undefined if requests do not wait under the rule. */
-function placeOf({ policy, partitionKey }: Charge): Parameters<Places['take']> | undefined {
-  const { over, mode, name } = policy
+/** Returns the place for a request with this charge; undefined if requests do not wait under the rule. */
+function placeOf({ policy, partitionKey }: Charge): Place | undefined {
+  const { over, mode, name, partition } = policy
   if (mode === 'shadow' || !over || !('waiting' in over)) return undefined
-  return [name, partitionKey, over.waiting, policy.partition.some(({ kind }) => kind === 'global')]
+  const isShared = partition.some(({ kind }) => kind === 'global')
+  return { rule: name, key: partitionKey, max: over.waiting, isShared }
 }
 
 function reservedBy(state: PolicyState): Reserved[] {
