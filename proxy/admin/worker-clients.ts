@@ -6,7 +6,7 @@ import type { Charge } from '../limits/limiter.ts'
 import type { PlanOwner, PlanStore } from '../limits/plans/plan-store.ts'
 import type { Explanation } from '../limits/explain/explain.ts'
 import { withPlan } from '../limits/algorithms/registry.ts'
-import { policiesOf, type Policy, type Rule } from '../policy.ts'
+import { policiesOf, type Rule } from '../policy.ts'
 import type { AskedHead, ClientOperations, ClientState } from './client-operations.ts'
 import type { Replicas } from './replicas/report.ts'
 
@@ -52,39 +52,49 @@ export async function answerClients(
   operations: ClientOperations,
   rules: readonly Rule[],
 ): Promise<ClientsAnswer> {
-  if (question.of === 'list')
-    return { of: 'list', clients: await operations.listLimited(question.policy, question.limit) }
-  if (question.of === 'replicas') {
-    const replicas = await operations.readReplicas()
-    return { of: 'replicas', ...(replicas && { replicas }) }
-  }
+  const { of } = question
   const { entries, plans } = operations
-  if (question.of === 'plan') return { of: 'plan', plan: await plans.get(question.owner) }
-  if (question.of === 'plans') return { of: 'plans', plans: await plans.list(question.limit) }
-  if (question.of === 'set-plan')
-    return { of: 'set-plan', outcome: await plans.set(question.owner, question.plan) }
-  if (question.of === 'entries') return { of: 'entries', entries: await entries.list(question.kind) }
-  if (question.of === 'put') return { of: 'put', outcome: await entries.put(question.entry, question.forMs) }
-  if (question.of === 'remove') return { of: 'remove', outcome: await entries.remove(question.id) }
-  if (question.of === 'explain')
-    return { of: 'explain', explanation: await operations.explain(question.asked) }
-  const policies = policiesOf(rules)
-  const charges = question.charges.map((named) => findCharge(named, policies))
-  const known = charges.filter((charge) => charge !== undefined)
-  if (question.of === 'reset') return { of: 'reset', outcome: await operations.reset(known) }
-  const states = (await operations.inspect(known)).values()
-  return {
-    of: 'inspect',
-    states: charges.map((charge) => (charge && states.next().value) ?? null),
+  switch (of) {
+    case 'inspect': {
+      const charges = findCharges(question.charges, rules)
+      const known = charges.filter((charge) => charge !== undefined)
+      const states = (await operations.inspect(known)).values()
+      return { of, states: charges.map((charge) => (charge && states.next().value) ?? null) }
+    }
+    case 'reset': {
+      const charges = findCharges(question.charges, rules)
+      return { of, outcome: await operations.reset(charges.filter((charge) => charge !== undefined)) }
+    }
+    case 'list':
+      return { of, clients: await operations.listLimited(question.policy, question.limit) }
+    case 'replicas': {
+      const replicas = await operations.readReplicas()
+      return { of, ...(replicas && { replicas }) }
+    }
+    case 'entries':
+      return { of, entries: await entries.list(question.kind) }
+    case 'put':
+      return { of, outcome: await entries.put(question.entry, question.forMs) }
+    case 'remove':
+      return { of, outcome: await entries.remove(question.id) }
+    case 'explain':
+      return { of, explanation: await operations.explain(question.asked) }
+    case 'plan':
+      return { of, plan: await plans.get(question.owner) }
+    case 'set-plan':
+      return { of, outcome: await plans.set(question.owner, question.plan) }
+    case 'plans':
+      return { of, plans: await plans.list(question.limit) }
   }
 }
 
-function findCharge(
-  { policy: name, partitionKey, override, plan }: NamedCharge,
-  policies: readonly Policy[],
-): Charge | undefined {
-  const policy = policies.find((each) => each.name === name && each.override === override)
-  return policy && { policy: plan === undefined ? policy : withPlan(policy, plan), partitionKey }
+/** Returns the charge of each name; undefined if this worker does not have the rule. */
+function findCharges(named: readonly NamedCharge[], rules: readonly Rule[]): (Charge | undefined)[] {
+  const policies = policiesOf(rules)
+  return named.map(({ policy: name, partitionKey, override, plan }) => {
+    const policy = policies.find((each) => each.name === name && each.override === override)
+    return policy && { policy: plan === undefined ? policy : withPlan(policy, plan), partitionKey }
+  })
 }
 
 /** Asks all workers at once, or one after another until one has answered. Answers are in no order. */
