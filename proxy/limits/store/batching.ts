@@ -3,7 +3,7 @@ import type { Charge, Decision } from '../limiter.ts'
 import { readLateAnswers } from './late-answers.ts'
 import { isOfOneCounter, reasonOf } from './redis/errors.ts'
 import type { AskedBatch, DecisionHooks, RemoteCounters } from './remote-counters.ts'
-import { readDecision, readPlanNames, readTickets } from './store-replies.ts'
+import { BatchReply } from './store-replies.ts'
 
 /**
  * Batches the requests of one turn of the event loop, or those that arrive while the store is busy, into one round trip to the store. The
@@ -147,29 +147,25 @@ export class Batching<Lane = undefined> {
       )
   }
 
-  #receive(batch: Batch<Lane>, reply: readonly unknown[]): void {
+  #receive(batch: Batch<Lane>, values: readonly unknown[]): void {
     if (!this.#finish(batch)) {
-      for (const late of readLateAnswers(batch, reply)) this.#counters.answeredLate?.(late)
+      for (const late of readLateAnswers(batch, values)) this.#counters.answeredLate?.(late)
       return
     }
-    const failure = this.#settleAnswered(batch, reply)
+    const failure = this.#settleAnswered(batch, new BatchReply(values, batch.chargeCount))
     if (failure === undefined) this.#hooks.answered(this.#now() - batch.askedAtMs, batch)
     else this.#hooks.failed(failure, batch)
   }
 
   /** @returns why the store could not decide a request, if that counts as a failure of the store */
-  #settleAnswered(batch: Batch<Lane>, reply: readonly unknown[]): string | undefined {
+  #settleAnswered(batch: Batch<Lane>, reply: BatchReply): string | undefined {
     let failure: string | undefined
-    let at = 0
-    const tickets = readTickets(batch.chargeCount, reply)
-    const plans = readPlanNames(reply)
     for (const [index, charges] of batch.requests.entries()) {
-      const decision = readDecision(charges, reply, at, tickets, plans)
-      at += 2 * charges.length
+      const decision = reply.readDecision(charges)
       if (typeof decision === 'string') failure = this.#settleUndecided(batch, index, decision) ?? failure
       else {
         if (decision.outcome === 'refused') this.#hooks.refused(charges, decision, batch.askedAtMs)
-        else if (tickets) this.#recordReservations(decision)
+        else if (reply.hasTickets) this.#recordReservations(decision)
         batch.settle[index]?.(decision)
       }
     }

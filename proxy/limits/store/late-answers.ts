@@ -1,8 +1,5 @@
-import { readsStoredPlan } from '../../policy/plans.ts'
-import { takesUnits } from '../algorithms/registry.ts'
 import { chargesOfStates, type Charge, type Decision, type Ticket } from '../limiter.ts'
-import { withStoredPlan } from '../plans/stored-plans.ts'
-import { isTicket, readDecision, readPlanNames, readTickets } from './store-replies.ts'
+import { BatchReply } from './store-replies.ts'
 
 /** A charge that the store has counted, according to an answer that came after its request had been decided without it. */
 export type LateAnswer = {
@@ -32,35 +29,21 @@ export function readLateAnswers(
     readonly decidedWithout: readonly Decision[]
     readonly chargeCount: number
   },
-  reply: readonly unknown[],
+  values: readonly unknown[],
 ): LateAnswer[] {
   const { requests, decidedWithout, chargeCount } = batch
   const answers: LateAnswer[] = []
-  const tickets = readTickets(chargeCount, reply)
-  const ticketsAgain = readTickets(chargeCount, reply)
-  const plans = readPlanNames(reply)
-  const plansAgain = readPlanNames(reply)
-  const countedAt = reply[2 * chargeCount]
-  let at = 0
+  const reply = new BatchReply(values, chargeCount)
+  const countedAt = values[2 * chargeCount]
   for (const [index, charges] of requests.entries()) {
-    const decision = readDecision(charges, reply, at, tickets, plans)
-    const isCounted = typeof decision !== 'string' && decision.outcome === 'allowed'
     const meanwhile = outcomeOf(charges, decidedWithout[index])
-    for (const charge of charges) {
-      const left = Number(reply[at])
-      const leftMs = Number(reply[at + 1])
-      const ticket = ticketsAgain && takesUnits(charge.policy) ? ticketsAgain.next().value : undefined
-      const plan = plansAgain && readsStoredPlan(charge.policy) ? plansAgain.next().value : undefined
-      at += 2
-      if (isCounted && left >= 0)
-        answers.push({
-          charge: plan === undefined ? charge : withStoredPlan(charge, plan),
-          leftMs,
-          countedAt,
-          ticket: isTicket(ticket) ? ticket : undefined,
-          meanwhile: meanwhile(charge),
-        })
-    }
+    const counted: LateAnswer[] = []
+    const decision = reply.readDecision(charges, (asked, { policy, exceeded, resetMs }, ticket) => {
+      if (exceeded) return
+      const charge = { ...asked, policy }
+      counted.push({ charge, leftMs: resetMs, countedAt, ticket, meanwhile: meanwhile(asked) })
+    })
+    if (typeof decision !== 'string' && decision.outcome === 'allowed') answers.push(...counted)
   }
   return answers
 }
