@@ -17,7 +17,7 @@ import type { RequestContext, RequestedCharges, Verdict } from '../limits/verdic
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, Decision, PolicyState, Turn } from '../limits/limiter.ts'
 import { hiddenHeaders, type Policy } from '../policy.ts'
-import { connectionOf, peerOf, unknownClient, type Peer } from '../request/addresses/client-address.ts'
+import { peerOf, unknownClient, type Peer } from '../request/addresses/client-address.ts'
 import { answerOptions, fieldsOf } from '../request/local-replies.ts'
 import { readRequestHead, type RejectedHead, type RequestHead } from '../request/request-head.ts'
 import type { Rejection, UnreadKey } from '../telemetry/telemetry.ts'
@@ -339,7 +339,7 @@ export function createHandler(live: LiveOptions): Handler {
   return (request, response, onUpgrade) => {
     const { options } = live
     const peer = peerOf(request, options)
-    if (!peer) return void connectionOf(request).destroy()
+    if (!peer) return void request.socket.destroy()
     const exchange = new Exchange(options, peer, request, response)
     exchange.guard(() => exchange.begin(onUpgrade))
   }
@@ -350,7 +350,7 @@ export function createAuthHandler(live: LiveOptions): Handler {
   return (request, response) => {
     const { options } = live
     const peer = peerOf(request, options)
-    if (!peer) return void connectionOf(request).destroy()
+    if (!peer) return void request.socket.destroy()
     const exchange = new Exchange(options, peer, request, response)
     exchange.guard(() => exchange.beginAuth(new AuthRequest(options, peer, request, response)))
   }

@@ -8,7 +8,7 @@ import type { SlowClients } from '../http/connection/slow-clients.ts'
 import { sendError } from '../http/fields/reply.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import type { ClientResponse } from '../http/message/client-response.ts'
-import { connectionOf, peerOf, type PeerOptions } from '../request/addresses/client-address.ts'
+import { peerOf, type PeerOptions } from '../request/addresses/client-address.ts'
 import { allow } from '../request/local-replies.ts'
 import type { OnException } from './error-boundary.ts'
 import type { Handler } from './handler-options.ts'
@@ -42,7 +42,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
     fields?: readonly string[],
   ): void => {
     const peer = peerOf(request, deps.peers)
-    if (!peer) return void connectionOf(request).destroy()
+    if (!peer) return void request.socket.destroy()
     watchAnswer(deps.slowClients, peer.client.prefix, request, response)
     sendError(request, response, error, fields)
   }
@@ -60,7 +60,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
     },
     onHeadersTooLarge(request, response) {
       telemetry.requestRejected(headersTooLarge.rejection)
-      deps.onFault(headersTooLarge, connectionOf(request).remoteAddress)
+      deps.onFault(headersTooLarge, request.socket.remoteAddress)
       answer(request, response, headersTooLarge.reply)
     },
     onMalformed() {

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import { trimBlanks } from '../../http/fields/trim-blanks.ts'
 import type { ClientRequest, ConnectionAddresses } from '../../http/message/client-request.ts'
 import { compileRanges } from './address-ranges.ts'
@@ -180,6 +179,7 @@ export type PeerOptions = {
   readonly isWithoutClient?: (socket: ConnectionAddresses) => boolean
 }
 
+/** Keyed by the socket, which all requests of a connection share. */
 const peers = new WeakMap<object, Peer>()
 
 /**
@@ -187,18 +187,12 @@ const peers = new WeakMap<object, Peer>()
  *
  * @returns undefined if the connection has closed and its peer was never read
  */
-export function peerOf(request: ClientRequest, options: PeerOptions): Peer | undefined {
-  const connection = connectionOf(request)
-  const known = peers.get(connection)
+export function peerOf({ socket }: ClientRequest, options: PeerOptions): Peer | undefined {
+  const known = peers.get(socket)
   if (known) return known
   const { addresses, addressOf, isWithoutClient } = options
-  const read = addresses.readPeer(addressOf(request.socket))
-  const peer = read && isWithoutClient?.(request.socket) ? { ...read, trusted: false } : read
-  if (peer) peers.set(connection, peer)
+  const read = addresses.readPeer(addressOf(socket))
+  const peer = read && isWithoutClient?.(socket) ? { ...read, trusted: false } : read
+  if (peer) peers.set(socket, peer)
   return peer
-}
-
-/** The socket that all requests of a connection share. */
-export function connectionOf(request: ClientRequest): Socket {
-  return request.socket
 }
