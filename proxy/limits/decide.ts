@@ -2,7 +2,7 @@ import type { Policy } from '../policy.ts'
 import { hasBodyKey, readsBody } from '../policy/partition.ts'
 import { isPreflight } from '../request/preflight.ts'
 import { localReply, type RequestHead } from '../request/request-head.ts'
-import { areRequested } from './costs/requested-charges.ts'
+import { readsUnits } from './costs/requested-charges.ts'
 import type { SentBody } from './keys/body/body-values.ts'
 import { KeyBody } from './keys/body/key-body.ts'
 import { bodyNamesOf } from './keys/body/names/body-names.ts'
@@ -120,7 +120,8 @@ function decideCharges(
   context.charges = entries.withOverrides(withAccountOverrides)
   if (context.charges.length === 0) return { outcome: 'forward' }
 
-  if (!readsBodies || !context.readUnits || !areRequested(context.charges)) return askLimiter(context, table)
+  if (!readsBodies || !context.readUnits || !context.charges.some(readsUnits))
+    return askLimiter(context, table)
   const units = context.readUnits(context.charges)
   if (units instanceof Promise) return units.then((later) => decideWithUnits(context, later, table))
   return decideWithUnits(context, units, table)

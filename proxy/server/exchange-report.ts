@@ -79,7 +79,7 @@ export class ExchangeReport {
     })
     this.#shadowRefusals = reportDecision(this.#options.telemetry, decision, charges)
     const { onRefused, onFinished } = this.#options
-    if (onRefused || onFinished || this.trace) this.#name(chargeOverLimit(decision, charges))
+    if (onRefused || onFinished || this.trace) this.#nameClient(chargeOverLimit(decision, charges))
     this.#options.throttledClients.record(charges, decision)
   }
 
@@ -116,8 +116,8 @@ export class ExchangeReport {
    */
   refused(status: number, refusedBy: Policy | undefined, bannedKey?: string): void {
     this.#refusedBy = refusedBy
-    if (bannedKey !== undefined) this.#name({ policy: refusedBy, partitionKey: bannedKey })
-    this.#options.onRefused?.({ ...this.#named, status, policy: refusedBy?.name })
+    if (bannedKey !== undefined) this.#nameClient({ policy: refusedBy, partitionKey: bannedKey })
+    this.#options.onRefused?.({ ...this.#loggedRequest, status, policy: refusedBy?.name })
   }
 
   rejected(rejection: Rejection, { status }: ErrorReply, reason: string): void {
@@ -133,7 +133,7 @@ export class ExchangeReport {
     telemetry.requestFinished(status, durationMs)
     if (!onFinished && !this.trace) return
     const access: Access = {
-      ...this.#named,
+      ...this.#loggedRequest,
       status,
       durationMs,
       route: this.route,
@@ -150,13 +150,15 @@ export class ExchangeReport {
   }
 
   /** Names the client for the logs, once. @param client without a policy if it is banned under all rules, because the key may be of any */
-  #name(client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined): void {
+  #nameClient(
+    client: { readonly policy: Policy | undefined; readonly partitionKey: string } | undefined,
+  ): void {
     if (!client || this.#partitionKey !== undefined) return
     this.#partitionKey = client.partitionKey
     this.#isAddressInKey = client.policy === undefined || mayHashAddress(client.policy)
   }
 
-  get #named(): LoggedRequest {
+  get #loggedRequest(): LoggedRequest {
     const { request, head, clientAddress } = this.#request
     return {
       requestId: this.requestId,

@@ -10,9 +10,9 @@ import { findMember } from './json-members.ts'
 /** Maximum bytes of a request's body to read. */
 export const MAX_BODY_BYTES = 64 * 1024
 
-/** Whether the units to reserve for at least one of the charges are read from the request's body. */
-export function areRequested(charges: readonly Charge[]): boolean {
-  return charges.some(({ policy }) => requestedUnits(policy) !== undefined)
+/** Whether the units to reserve for the charge are read from the request's body. */
+export function readsUnits({ policy }: Charge): boolean {
+  return requestedUnits(policy) !== undefined
 }
 
 /**

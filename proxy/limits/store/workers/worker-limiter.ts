@@ -94,7 +94,7 @@ export class IpcLimiter {
       }
       const id = ++this.#lastId
       const question: Question = { limiter: 'ask', id, requests: requests.map(nameCharges) }
-      this.#asked.set(id, { resolve: (reply) => resolve(ofThoseThatTakeThem(requests, reply)), charges })
+      this.#asked.set(id, { resolve: (reply) => resolve(withoutUnusedValues(requests, reply)), charges })
       this.#unansweredCharges += charges
       try {
         this.#port.send(question)
@@ -139,8 +139,8 @@ function nameCharges(charges: readonly Charge[]): string[] {
   ])
 }
 
-/** Returns the reply with only the tickets and plans that `RemoteCounters.ask` describes. */
-function ofThoseThatTakeThem(
+/** Leaves out the tickets and plans of charges that have none, so that the reply is as `RemoteCounters.ask` describes. */
+function withoutUnusedValues(
   requests: readonly (readonly Charge[])[],
   reply: readonly unknown[],
 ): readonly unknown[] {
