@@ -3,7 +3,7 @@ import type { Charge } from '../../limits/limiter.ts'
 import type { PlanOwner, PlanStore } from '../../limits/plans/plan-store.ts'
 import type { Policy } from '../../policy.ts'
 import { planKeyName } from '../../limits/plans/plan-key-name.ts'
-import { readsStoredPlan } from '../../policy/plans.ts'
+import { hasPlan, readsStoredPlan } from '../../policy/plans.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
@@ -61,7 +61,8 @@ class PlanApi {
   async plan({ client, policy, plan: name }: Asked<'planned'>): Promise<object> {
     const charges = this.#readCharges({ client, policy })
     if (isError(charges)) return charges
-    if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge, name))) return errors.noSuchPlan
+    if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge.policy, name)))
+      return errors.noSuchPlan
     const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
     // A hash identifies the client, but not the key that it is counted by.
     if (typeof name === 'string' && isId(client) && byKey.size > 1) return errors.planKeyUnclear
@@ -117,10 +118,6 @@ function ownersOf(keyName: string, charges: readonly Charge[]): Owned[] {
     owner: { partitionKey, keyName },
     policies: its.map(({ policy }) => policy.name),
   }))
-}
-
-function hasPlan({ policy: { plans } }: Charge, name: string): boolean {
-  return plans !== undefined && Object.hasOwn(plans.quotas, name)
 }
 
 function isId(client: unknown): boolean {
