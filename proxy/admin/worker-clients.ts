@@ -105,6 +105,13 @@ export type AskWorkers = (question: ClientsQuestion, recipients: 'all' | 'one') 
  * unavailable, each worker counts by itself, and the state of the worker with the most requests of the client is returned.
  */
 export function createWorkersOperations(ask: AskWorkers): ClientOperations {
+  /** Resolves to undefined if no worker answers. */
+  const askOne = async <Of extends ClientsQuestion['of']>(
+    question: ClientsQuestion & { readonly of: Of },
+  ): Promise<(ClientsAnswer & { readonly of: Of }) | undefined> => {
+    const [answer] = await ask(question, 'one')
+    return answer?.of === question.of ? (answer as ClientsAnswer & { readonly of: Of }) : undefined
+  }
   return {
     async inspect(charges) {
       const answers = await ask({ of: 'inspect', charges: charges.map(nameCharge) }, 'all')
@@ -116,45 +123,21 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
       })
     },
     async reset(charges) {
-      const [answer] = await ask({ of: 'reset', charges: charges.map(nameCharge) }, 'one')
-      return answer?.of === 'reset' ? answer.outcome : 'uncertain'
+      const answer = await askOne({ of: 'reset', charges: charges.map(nameCharge) })
+      return answer?.outcome ?? 'uncertain'
     },
     listLimited: (policyName, limit) => listOfWorkers(ask, policyName, limit),
-    async readReplicas() {
-      const [answer] = await ask({ of: 'replicas' }, 'one')
-      return answer?.of === 'replicas' ? answer.replicas : undefined
-    },
-    async explain(asked) {
-      const [answer] = await ask({ of: 'explain', asked }, 'one')
-      return answer?.of === 'explain' ? answer.explanation : undefined
-    },
+    readReplicas: async () => (await askOne({ of: 'replicas' }))?.replicas,
+    explain: async (asked) => (await askOne({ of: 'explain', asked }))?.explanation,
     plans: {
-      async get(owner) {
-        const [answer] = await ask({ of: 'plan', owner }, 'one')
-        return answer?.of === 'plan' ? answer.plan : 'unavailable'
-      },
-      async set(owner, plan) {
-        const [answer] = await ask({ of: 'set-plan', owner, plan }, 'one')
-        return answer?.of === 'set-plan' ? answer.outcome : 'uncertain'
-      },
-      async list(limit) {
-        const [answer] = await ask({ of: 'plans', limit }, 'one')
-        return answer?.of === 'plans' ? answer.plans : 'unavailable'
-      },
+      get: async (owner) => (await askOne({ of: 'plan', owner }))?.plan ?? 'unavailable',
+      set: async (owner, plan) => (await askOne({ of: 'set-plan', owner, plan }))?.outcome ?? 'uncertain',
+      list: async (limit) => (await askOne({ of: 'plans', limit }))?.plans ?? 'unavailable',
     },
     entries: {
-      async list(kind) {
-        const [answer] = await ask({ of: 'entries', kind }, 'one')
-        return answer?.of === 'entries' ? answer.entries : []
-      },
-      async put(entry, forMs) {
-        const [answer] = await ask({ of: 'put', entry, forMs }, 'one')
-        return answer?.of === 'put' ? answer.outcome : 'uncertain'
-      },
-      async remove(id) {
-        const [answer] = await ask({ of: 'remove', id }, 'one')
-        return answer?.of === 'remove' ? answer.outcome : 'uncertain'
-      },
+      list: async (kind) => (await askOne({ of: 'entries', kind }))?.entries ?? [],
+      put: async (entry, forMs) => (await askOne({ of: 'put', entry, forMs }))?.outcome ?? 'uncertain',
+      remove: async (id) => (await askOne({ of: 'remove', id }))?.outcome ?? 'uncertain',
     },
   }
 }
