@@ -287,6 +287,19 @@ test('a large request head reaches an HTTP/2 backend, if MAX_HEADER_SIZE allows 
   expect(own.sessions.length).toBe(1)
 })
 
+test('a request head larger than an HTTP/2 backend accepts is answered 431, and not sent', async () => {
+  const own = await startHttp2Backend(answer, { settings: { maxHeaderListSize: 4096 } })
+  const before = await startHosted({ UPSTREAM_URL: own.url })
+  // Netty and Jetty close the connection for such a head, with the requests of all clients on it.
+  const headers = { 'x-large': 'x'.repeat(4096) }
+  expect((await before.send('GET', '/', { headers })).status).toBe(431)
+  expect((await before.send('POST', '/', { headers, body: 'a' })).status).toBe(431)
+  expect((await before.send('POST', '/', { body: 'a' })).status).toBe(200)
+  expect(own.seen.map(({ headers: seen }) => seen['x-large'])).toEqual([undefined])
+  expect(own.sessions.length).toBe(1)
+  await before.waitForLine(/"reason":"[^"]*SETTINGS_MAX_HEADER_LIST_SIZE/)
+})
+
 test('a request that its client cancels is reset at the backend', async () => {
   const before = backend.resets.length
   const socket = connect(gateway.port, '127.0.0.1')

@@ -1,6 +1,7 @@
 import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
 import type { FailureMetric } from '../../telemetry/telemetry.ts'
 import type { FailureKind, UpstreamFailure } from '../upstream/failure.ts'
+import { headTooLarge } from '../upstream/http2/fields.ts'
 import { speaksHttp2 } from '../upstream/response/head-lines.ts'
 
 const failureReplies: Readonly<Record<FailureKind, ErrorReply>> = {
@@ -31,5 +32,6 @@ export const failureMetrics: Readonly<Record<Exclude<FailureKind, 'aborted'>, Fa
 
 /** The reply to a request that failed at the backend before any of its response was sent to the client. */
 export function failureReply({ kind, message }: UpstreamFailure): ErrorReply {
+  if (message === headTooLarge) return errors.fieldsTooLarge
   return message === speaksHttp2 ? errors.backendSpeaksHttp2 : failureReplies[kind]
 }

@@ -11,6 +11,10 @@ import {
 /** Bytes that HTTP/2 adds for each field when it measures a header list (RFC 9113 section 6.5.2). */
 const OVERHEAD_BYTES = 32
 
+/** The failure of a request whose head is larger than the backend accepts. */
+export const headTooLarge =
+  'the request head is larger than the backend accepts (SETTINGS_MAX_HEADER_LIST_SIZE)'
+
 /** The fields of an HTTP/2 request: name, value, name, value… `host` becomes `:authority`. */
 export function requestFields(
   { method, target, fields, contentLength, acceptsTrailers }: UpstreamRequest,

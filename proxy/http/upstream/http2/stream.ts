@@ -7,7 +7,7 @@ import { UpstreamFailure, type FailureFacts, type FailureKind } from '../failure
 import { ResponseSyntaxError } from '../response/response-head.ts'
 import { InterimBytes } from '../response/interim-bytes.ts'
 import { ResponseDeadline, type UpstreamTimeouts } from '../response-deadline.ts'
-import { listBytes, readResponseHead, requestFields } from './fields.ts'
+import { headTooLarge, listBytes, readResponseHead, requestFields } from './fields.ts'
 
 const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
@@ -67,16 +67,20 @@ export class UpstreamStream implements UpstreamChannel {
     try {
       this.#exchange?.start(this)
     } catch (error) {
-      this.#fail('exception', 'exception while sending the request', { cause: error })
+      if (error instanceof UpstreamFailure) this.#fail(error.kind, error.message, error)
+      else this.#fail('exception', 'exception while sending the request', { cause: error })
     }
     if (!this.#stream) this.#owner.onClosed(this)
   }
 
   writeHead(request: UpstreamRequest): Writable {
     const { session, scheme } = this.#owner
-    const stream = session.request(requestFields(request, scheme), {
-      endStream: !request.hasBody,
-    })
+    const fields = requestFields(request, scheme)
+    // Netty and Jetty close the connection, with the requests of all clients on it.
+    const { maxHeaderListSize = Infinity } = session.remoteSettings
+    if (listBytes(fields) > maxHeaderListSize)
+      throw new UpstreamFailure('protocol', headTooLarge, { isOfRequest: true })
+    const stream = session.request(fields, { endStream: !request.hasBody })
     this.#stream = stream
     this.#streamId = stream.id
     askForNothing(stream)
