@@ -52,3 +52,14 @@ test('requests whose streams the servers reset eject no server', async () => {
   expect(await availableServers(gateway)).toBe('3')
   expect((await gateway.send('GET', '/good')).status).toBe(200)
 })
+
+test('requests for which the servers close the connection, and say why, eject no server', async () => {
+  const answer: typeof echo = (stream) => {
+    stream.session?.goaway(11)
+    stream.session?.destroy()
+  }
+  const servers = await Promise.all([1, 2, 3].map(() => startHttp2Backend(answer)))
+  const gateway = await startBefore(servers)
+  for (let i = 0; i < 9; i++) expect((await gateway.send('POST', '/bad')).status).toBe(502)
+  expect(await availableServers(gateway)).toBe('3')
+})

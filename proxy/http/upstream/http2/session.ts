@@ -5,6 +5,8 @@ import type { UpstreamExchange } from '../exchange.ts'
 import type { FailureKind } from '../failure.ts'
 import { STREAM_WINDOW, UpstreamStream, type StreamOwner } from './stream.ts'
 
+const { NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants
+
 /** Maximum concurrent streams of a session, even if the backend allows more: further ones go to other sessions. */
 export const MAX_SESSION_STREAMS = 256
 /**
@@ -58,6 +60,8 @@ export class UpstreamSession implements StreamOwner {
   readonly session: ClientHttp2Session
   readonly scheme: 'http' | 'https'
   failedWith: FailureKind = 'reset'
+  /** Whether the backend has closed the connection because of the requests on it. */
+  isBlamed = false
   isReady = false
   /** Whether the session accepts no further requests. */
   isRetired = false
@@ -89,6 +93,7 @@ export class UpstreamSession implements StreamOwner {
     this.session.on('goaway', (code: number, lastStreamId: number) => {
       this.#lastStreamId = lastStreamId
       this.isRetired = true
+      this.isBlamed = code !== NGHTTP2_NO_ERROR && code !== NGHTTP2_INTERNAL_ERROR
       this.#message = `the backend closed the connection (GOAWAY, code ${code})`
     })
     this.session.on('error', (error: NodeJS.ErrnoException) => {
@@ -178,7 +183,7 @@ export class UpstreamSession implements StreamOwner {
   destroy(reason: string): void {
     this.isRetired = true
     for (const stream of [...this.#streams]) stream.abort(reason)
-    this.session.destroy(undefined, constants.NGHTTP2_NO_ERROR)
+    this.session.destroy(undefined, NGHTTP2_NO_ERROR)
     this.#socket.destroy()
   }
 

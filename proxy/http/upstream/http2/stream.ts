@@ -22,6 +22,8 @@ export type StreamOwner = {
   isBeyondLast(streamId: number | undefined): boolean
   /** The reason why the session failed, if it did. */
   readonly failedWith: FailureKind
+  /** Whether the backend has closed the connection because of the requests on it. */
+  readonly isBlamed: boolean
   /** Whether earlier streams of the session have ended. */
   readonly isReused: boolean
   /** The request was given up, and its stream is reset. */
@@ -234,7 +236,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#passWaiting()
     const code = this.#stream?.rstCode
     const isUnprocessed = code === NGHTTP2_REFUSED_STREAM || this.#owner.isBeyondLast(this.#streamId)
-    const { failedWith, isReused, session } = this.#owner
+    const { failedWith, isBlamed, isReused, session } = this.#owner
     const isLost = session.destroyed && failedWith === 'reset'
     this.#fail(
       session.destroyed ? failedWith : 'reset',
@@ -242,8 +244,8 @@ export class UpstreamStream implements UpstreamChannel {
       {
         isUnprocessed: isUnprocessed && !this.#answered,
         onReusedConnection: !this.#answered && (isUnprocessed || (isLost && isReused)),
-        // On a connection that lives, backends reset what they do not accept, such as a path that they cannot parse.
-        isOfRequest: !session.destroyed,
+        // Backends reset what they do not accept, such as a path that they cannot parse, or close the connection because of it.
+        isOfRequest: !session.destroyed || isBlamed,
       },
     )
     this.#owner.onClosed(this)
