@@ -28,9 +28,15 @@ function briefly(body: string): string {
 
 const overTls = { UPSTREAM_CA_FILE: authorityFile }
 
+/** Answers the last request for `/slow`. */
+let finishSlow = (): void => undefined
+
 function answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   switch (headers[':path']) {
     case '/hang':
+      return
+    case '/slow':
+      finishSlow = () => echo(stream, headers)
       return
     case '/trailers':
       stream.respond({ ':status': 200, 'x-head': 'h' }, { waitForTrailers: true })
@@ -284,7 +290,52 @@ test('a large request head reaches an HTTP/2 backend, if MAX_HEADER_SIZE allows 
   const headers = Object.fromEntries(names.map((name) => [name, 'x'.repeat(8 * 1024)]))
   for (let i = 0; i < 3; i++) expect((await before.send('GET', '/', { headers })).status).toBe(200)
   for (const seen of own.seen) expect(seen.headers).toMatchObject(headers)
-  expect(own.sessions.length).toBe(1)
+  expect(own.sessions.length).toBe(3)
+})
+
+describe('a request with a large head', () => {
+  const large = { headers: { 'x-large': 'x'.repeat(9 * 1024) } }
+
+  /** Starts a backend that closes the connection for a large header, as nginx does, and does not announce its limit. */
+  function startStrictBackend(): Promise<Http2Backend> {
+    return startHttp2Backend((stream, headers) => {
+      if (headers['x-large'] === undefined) return answer(stream, headers)
+      stream.session?.goaway(11)
+      stream.session?.destroy()
+    })
+  }
+
+  function arrived(own: Http2Backend, path: string): Promise<unknown> {
+    return eventually(`${path} has arrived`, () => own.seen.some(({ headers }) => headers[':path'] === path))
+  }
+
+  test.each(['1', '16'])(
+    'a large request head fails no other request if the backend closes its connection, with %s connections',
+    async (connections) => {
+      const own = await startStrictBackend()
+      const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: connections })
+      const slow = before.send('POST', '/slow')
+      await arrived(own, '/slow')
+      expect((await before.send('POST', '/large', large)).status).toBe(502)
+      expect((await before.send('GET', '/small')).status).toBe(200)
+      finishSlow()
+      expect((await slow).status).toBe(200)
+      const [first, second] = own.sessions
+      expect(own.seen.map(({ session }) => session)).toEqual([first, second, first])
+    },
+  )
+
+  test('requests with large heads share no connection with later requests', async () => {
+    const own = await startHttp2Backend(answer)
+    const before = await startHosted({ UPSTREAM_URL: own.url })
+    const slow = before.send('POST', '/slow', large)
+    await arrived(own, '/slow')
+    expect((await before.send('GET', '/small')).status).toBe(200)
+    expect((await before.send('GET', '/other', large)).status).toBe(200)
+    finishSlow()
+    expect((await slow).status).toBe(200)
+    expect(own.sessions.length).toBe(2)
+  })
 })
 
 test('a request head larger than an HTTP/2 backend accepts is answered 431, and not sent', async () => {

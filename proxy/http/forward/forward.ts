@@ -94,6 +94,11 @@ export class Forwarding implements UpstreamExchange {
     this.#connection?.abort(reason)
   }
 
+  get headBytes(): number {
+    const { target, upstreamHeaders } = this.#forwarded
+    return target.length + upstreamHeaders.bytes
+  }
+
   get bodyPending(): boolean {
     return this.#body !== undefined && !this.#body.isHere
   }

@@ -16,6 +16,14 @@ export class HeaderList {
   readonly names: HeaderName[] = []
   readonly values: string[] = []
 
+  /** The length of all names and values. */
+  get bytes(): number {
+    let bytes = 0
+    for (const { name } of this.names) bytes += name.length
+    for (const value of this.values) bytes += value.length
+    return bytes
+  }
+
   add(name: HeaderName, value: string): void {
     this.names.push(name)
     this.values.push(value)

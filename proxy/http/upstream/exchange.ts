@@ -11,6 +11,8 @@ export type UpstreamExchange = {
   readonly client: string
   /** Whether the client has disconnected, so that no connection needs to be opened for it. */
   readonly cancelled: boolean
+  /** The size of the request's head, without what the connection adds: target, and names and values of headers. */
+  readonly headBytes: number
   /** Whether some of the request's body has not arrived from the client yet. */
   readonly bodyPending: boolean
   /** Whether the request asks for another protocol, such as WebSocket, which needs HTTP/1.1. */

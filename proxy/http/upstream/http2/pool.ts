@@ -20,6 +20,11 @@ export type Http2PoolOptions = PoolOptions & {
 const noUpgrade =
   'WebSocket and other upgrades need HTTP/1.1: the URL of the backend must begin with http:// or https://'
 
+/**
+ * A request with a larger head gets a connection of its own. nginx closes a connection for a header that is too large, with the requests of
+ * all clients on it, and does not say what it accepts. The usual servers accept heads of this size, unless their limit is lowered.
+ */
+const MAX_SHARED_HEAD_BYTES = 8 * 1024
 /** A client may use at most this many times the number of streams that are free. */
 const MAX_TIMES_FREE = 3
 /** Requests that can wait for a connection even if `maxQueued` is less. */
@@ -68,9 +73,13 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   /** Whether another connection may be opened now. There is room for at least one that only finishes its requests. */
   get #mayConnect(): boolean {
+    return this.size < this.#options.maxConnections && this.#mayConnectForOne
+  }
+
+  /** Whether a connection may be opened now that will only finish one request. */
+  get #mayConnectForOne(): boolean {
     const { maxConnections, maxStreams } = this.#options
-    if (this.#giveUp || this.size >= maxConnections) return false
-    return this.#sessions.size < maxConnections + Math.max(1, maxStreams)
+    return !this.#giveUp && this.#sessions.size < maxConnections + Math.max(1, maxStreams)
   }
 
   get busy(): number {
@@ -88,10 +97,10 @@ export class Http2Pool implements ServerPool, SessionOwner {
     if (exchange.upgrades)
       return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade, { isOfRequest: true }))
     this.#resizeShares()
-    const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
+    const session = this.#shares.allows(exchange.client) ? this.#findRoomFor(exchange) : undefined
     if (session) return this.#begin(session, exchange)
     this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
-    this.#connectIfFull()
+    this.#connectIfFull(isLarge(exchange))
   }
 
   retry(exchange: UpstreamExchange): void {
@@ -139,17 +148,36 @@ export class Http2Pool implements ServerPool, SessionOwner {
   #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
     this.#shares.add(exchange.client)
     session.begin(exchange)
+    // Unless its head was not sent.
+    if (isLarge(exchange) && session.open > 0) session.retire()
   }
 
   #serveQueue(): void {
-    const mayHave = (client: string): boolean => this.#shares.allows(client)
+    let withoutRoom = 0
+    const mayHave = (client: string, next: UpstreamExchange): boolean => {
+      if (!this.#shares.allows(client)) return false
+      if (this.#findRoomFor(next)) return true
+      withoutRoom++
+      return false
+    }
     this.#resizeShares()
-    for (let session = this.#findRoom(); session; session = this.#findRoom()) {
+    while (this.#findRoom()) {
       const next = this.#queue.take(mayHave)
-      if (!next) return
+      const session = next && this.#findRoomFor(next)
+      if (!session) {
+        if (withoutRoom > 0) this.#connectIfFull(true)
+        return
+      }
       this.#begin(session, next)
     }
     this.#connectIfFull()
+  }
+
+  /** Returns a session for this request; undefined if it has to wait for one. */
+  #findRoomFor(exchange: UpstreamExchange): UpstreamSession | undefined {
+    if (!isLarge(exchange)) return this.#findRoom()
+    for (const session of this.#sessions) if (session.open === 0 && session.room > 0) return session
+    return undefined
   }
 
   /** Returns the first session that has room, so that few are in use; a stalled session only if there is no other. */
@@ -164,8 +192,9 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return stalled
   }
 
-  #connectIfFull(): void {
-    if (this.#queue.size === 0 || !this.#mayConnect) return
+  /** @param forOne the connection may be beyond `maxConnections`, as it will only finish one request */
+  #connectIfFull(forOne = false): void {
+    if (this.#queue.size === 0 || !(forOne ? this.#mayConnectForOne : this.#mayConnect)) return
     for (const session of this.#sessions) if (!session.isReady) return
     this.#connect()
   }
@@ -223,6 +252,10 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#queue.failOverdue(nowMs, allBusy)
     if (this.#queue.size > 0) this.#serveQueue()
   }
+}
+
+function isLarge({ headBytes }: UpstreamExchange): boolean {
+  return headBytes > MAX_SHARED_HEAD_BYTES
 }
 
 function isHttp2(socket: Socket & { alpnProtocol?: unknown }): boolean {

@@ -47,6 +47,10 @@ export class MovingExchange implements UpstreamExchange {
     return this.#exchange.cancelled
   }
 
+  get headBytes(): number {
+    return this.#exchange.headBytes
+  }
+
   get bodyPending(): boolean {
     return this.#exchange.bodyPending
   }

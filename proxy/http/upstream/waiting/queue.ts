@@ -54,15 +54,18 @@ export class ExchangeQueue {
   /**
    * Takes out the next exchange whose client is still connected.
    *
-   * @param mayHave whether a client may take the awaited resource; other clients keep their place
+   * @param mayHave whether a client may take the awaited resource for its next exchange; other clients keep their place
    */
-  take(mayHave: (client: string) => boolean): UpstreamExchange | undefined {
+  take(mayHave: (client: string, next: UpstreamExchange) => boolean): UpstreamExchange | undefined {
     for (const [client, waiting] of this.#clients) {
-      if (!mayHave(client)) continue
+      const next = this.#nextOf(waiting)
+      if (next && !mayHave(client, next)) continue
       this.#clients.delete(client)
-      const next = this.#shift(waiting)
+      if (!next) continue
+      waiting.shift()
+      this.#size--
       if (waiting.length > 0) this.#clients.set(client, waiting)
-      if (next) return next
+      return next
     }
     return undefined
   }
@@ -101,13 +104,14 @@ export class ExchangeQueue {
     return undefined
   }
 
-  #shift(waiting: Waiting[]): UpstreamExchange | undefined {
-    for (;;) {
-      const next = waiting.shift()
-      if (!next) return undefined
-      this.#size--
+  /** The first exchange whose client is still connected. Removes those before it. */
+  #nextOf(waiting: Waiting[]): UpstreamExchange | undefined {
+    for (let next = waiting[0]; next; next = waiting[0]) {
       if (!next.exchange.cancelled) return next.exchange
+      waiting.shift()
+      this.#size--
     }
+    return undefined
   }
 
   #longest(): Waiting[] | undefined {

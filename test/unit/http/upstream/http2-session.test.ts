@@ -27,6 +27,7 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     method: 'GET',
     client: '192.0.2.1',
     cancelled: false,
+    headBytes: 0,
     bodyPending: false,
     upgrades: false,
     isRetryable: false,

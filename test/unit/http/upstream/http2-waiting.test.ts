@@ -18,6 +18,7 @@ class Exchange implements UpstreamExchange {
   readonly method = 'GET'
   readonly client = '192.0.2.1'
   readonly cancelled = false
+  readonly headBytes = 0
   readonly bodyPending = false
   readonly upgrades = false
   readonly isRetryable = false

@@ -33,6 +33,7 @@ function listeningExchange() {
       method: 'GET',
       client: 'a',
       cancelled: false,
+      headBytes: 0,
       bodyPending: false,
       upgrades: false,
       isRetryable: true,

@@ -19,6 +19,7 @@ function post(pool: UpstreamPool): Promise<string> {
         method: 'POST',
         client: 'c',
         cancelled: false,
+        headBytes: 0,
         bodyPending: false,
         isRetryable: false,
         upgrades: false,

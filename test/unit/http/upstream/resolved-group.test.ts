@@ -39,6 +39,7 @@ function ask(group: ResolvedGroup): Promise<string> {
       method: 'GET',
       client: 'c',
       cancelled: false,
+      headBytes: 0,
       bodyPending: false,
       isRetryable: true,
       upgrades: false,
