@@ -171,6 +171,17 @@ describe('a token that is verified', () => {
     expect(await verifier.claimsOf(sent(token))).toBeUndefined()
   })
 
+  test('a verified token that is removed after its five minutes is not counted as an eviction', async () => {
+    const verifier = create()
+    const tokens = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((sub) => sign({ sub })))
+    for (const token of tokens.slice(0, 3)) await verifier.claimsOf(sent(token))
+    nowMs += 300_000
+    for (const token of tokens.slice(3, 6)) await verifier.claimsOf(sent(token))
+    expect(verifier.readUse()).toEqual({ size: 3, capacity: 3, evictions: 0 })
+    await verifier.claimsOf(sent(tokens[6] ?? ''))
+    expect(verifier.readUse()).toEqual({ size: 3, capacity: 3, evictions: 1 })
+  })
+
   test('the cache evicts verified tokens when it is full', async () => {
     const verifier = create()
     const tokens = await Promise.all(['a', 'b', 'c', 'd'].map((sub) => sign({ sub })))
