@@ -10,8 +10,8 @@ import { readQuery, type Selector } from '../support/metrics/promql.ts'
 import { tlsSettings } from '../support/network/certificates.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-/** Labels that Prometheus adds to what it scrapes. */
-const ofPrometheus = ['job', 'instance']
+/** Labels that Prometheus and its operator for Kubernetes add to the series of a target. */
+const ofPrometheus = ['job', 'instance', 'namespace', 'service']
 
 // The metrics of bans exist only if a rule has `ban`.
 const limits =
@@ -93,6 +93,11 @@ test('the panels of the dashboard have unique ids and do not overlap', () => {
     return Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`)
   })
   expect(new Set(cells).size).toBe(cells.length)
+})
+
+test.each(alerts)('$alert does not take separate installations together', ({ expr }) => {
+  const aggregations = [...expr.matchAll(/\b(?:sum|max|min|avg|count)\b( by \(job, namespace, service\b)?/g)]
+  expect(aggregations.filter(([, kept]) => kept === undefined)).toEqual([])
 })
 
 test('docs/operations.md lists the alerts', () => {
