@@ -28,6 +28,7 @@ const words = new Set([
     'rate',
     'increase',
     'changes',
+    'absent',
     'histogram_quantile',
     'label_values',
     'time',
