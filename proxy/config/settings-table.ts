@@ -181,7 +181,7 @@ export const gatewayTable = {
   maxHeaderBytes: setting(
     size('1k', '1m'),
     '16k',
-    'Maximum size of a request head, line ends included; path and query may take half of it. Trailers have the same limit, counted separately',
+    'Maximum size of a request head, line ends included; path and query may take half of it, and it may have 100 headers. Trailers have the same limits, counted separately',
   ),
   keepUnusualHeaders: setting(
     flag,
@@ -262,12 +262,12 @@ export const gatewayTable = {
   upstreamStreams: setting(
     wholeNumber(0, 1_000_000),
     10_000,
-    'Maximum additional connections to the backend for long responses: event streams, downloads, slow clients',
+    'Maximum additional connections to the backend per worker process, for long responses: event streams, downloads, slow clients',
   ),
   upstreamQueue: setting(
     wholeNumber(0, 1_000_000),
     1024,
-    'Maximum requests waiting for a connection to the backend; the same number may wait to upload',
+    'Maximum requests per worker process that wait for a connection to the backend; the same number may wait to upload',
   ),
   upstreamCaFile: setting(filePath, undefined, 'PEM file of CA certificates to verify an HTTPS backend with'),
   shutdownDelayMs: setting(

@@ -15,7 +15,8 @@ export const ban = z
           'Maximum length of a ban: each consecutive ban is twice as long as the one before. Default: the value of for.',
       }),
       scope: oneOf(['rule', 'all']).schema.prefault('rule').meta({
-        description: 'rule: banned from requests that the rule counts; all: from everything.',
+        description:
+          'rule: banned from requests that the rule counts; all: from all requests of the address or, under another key, that count by it.',
       }),
     },
     'needs a mapping with after and for',

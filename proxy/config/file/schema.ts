@@ -34,9 +34,10 @@ export const configFileSchema = z
     refusal: refusal
       .optional()
       .meta({ description: 'Response to requests that a rule refuses, unless the rule has one of its own.' }),
-    jwt: tokenSettings
-      .optional()
-      .meta({ description: 'How to verify the tokens that rules count by (key: jwt:CLAIM).' }),
+    jwt: tokenSettings.optional().meta({
+      description:
+        'How to verify JSON Web Tokens, whose claims key, conditions and plans can name (jwt:CLAIM).',
+    }),
     geoip: geoip.optional().meta({
       description: 'Databases in MMDB format with the countries and the autonomous systems of addresses.',
     }),

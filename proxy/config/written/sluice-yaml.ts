@@ -130,7 +130,7 @@ export interface SluiceYaml {
    */
   maxConnectionsPerClient?: number
   /**
-   * Maximum size of a request head, line ends included; path and query may take half of it. Trailers have the same limit, counted separately
+   * Maximum size of a request head, line ends included; path and query may take half of it, and it may have 100 headers. Trailers have the same limits, counted separately
    */
   maxHeaderSize?: number | string
   /**
@@ -198,11 +198,11 @@ export interface SluiceYaml {
    */
   upstreamConnections?: number
   /**
-   * Maximum additional connections to the backend for long responses: event streams, downloads, slow clients
+   * Maximum additional connections to the backend per worker process, for long responses: event streams, downloads, slow clients
    */
   upstreamStreams?: number
   /**
-   * Maximum requests waiting for a connection to the backend; the same number may wait to upload
+   * Maximum requests per worker process that wait for a connection to the backend; the same number may wait to upload
    */
   upstreamQueue?: number
   /**
@@ -360,7 +360,7 @@ export interface SluiceYaml {
     }
   }
   /**
-   * How to verify the tokens that rules count by (key: jwt:CLAIM).
+   * How to verify JSON Web Tokens, whose claims key, conditions and plans can name (jwt:CLAIM).
    */
   jwt?: {
     /**
@@ -740,7 +740,7 @@ export interface SluiceYaml {
        */
       max?: string
       /**
-       * rule: banned from requests that the rule counts; all: from everything.
+       * rule: banned from requests that the rule counts; all: from all requests of the address or, under another key, that count by it.
        */
       scope?: 'rule' | 'all'
     }
