@@ -148,6 +148,14 @@ test('challenge.md', async () => {
   expect(await countPassed(recipe, 605, 'GET /many')).toBe(599)
 })
 
+test('caddy.md', async () => {
+  const gateway = await startRecipe('caddy.md')
+  expect(await countPassed(gateway, 40, 'POST /login')).toBe(30)
+  expect(await countPassed(gateway, 110, 'GET /api/a', { 'x-api-key': 'one' })).toBe(100)
+  // Without the header, the rule has no client to count.
+  expect(await countPassed(gateway, 110, 'GET /api/a')).toBe(110)
+})
+
 test('traefik.md', async () => {
   const gateway = await startRecipe('traefik.md')
   const headers = { 'x-api-key': 'one' }

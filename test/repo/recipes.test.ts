@@ -56,6 +56,15 @@ const recipes: Readonly<Record<string, Recipe>> = {
     ],
     rules: ['api-rate token-bucket 50 in 30 s by header:x-api-key', 'exports concurrency 2 by ip'],
   },
+  // caddyfile.go of caddy-ratelimit
+  'caddy.md': {
+    options: [
+      ...['zone', 'match', 'key', 'window', 'events', 'ipv4_prefix', 'ipv6_prefix', 'distributed'],
+      ...['read_interval', 'write_interval', 'purge_age', 'storage', 'jitter', 'sweep_interval'],
+      ...['log_key', 'disable_metrics'],
+    ],
+    rules: ['login sliding 30 in 900 s by ip', 'api sliding 100 in 60 s by header:x-api-key'],
+  },
   'challenge.md': {
     options: [],
     rules: [
