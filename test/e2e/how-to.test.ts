@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -149,6 +149,12 @@ const pages: Readonly<Record<string, Page>> = {
 test('each how-to page has its test', () => {
   const folder = join(import.meta.dirname, '../../docs/how-to')
   expect(readdirSync(folder).sort()).toEqual(Object.keys(pages).sort())
+})
+
+test.each(Object.keys(pages))('%s says where the command sluice comes from', (name) => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/how-to', name), 'utf8')
+  const [beforeCommands = ''] = page.split('    $ sluice', 1)
+  expect(beforeCommands).toMatch(/npm run\s-s sluice --/)
 })
 
 describe.each(Object.entries(pages))(
