@@ -28,7 +28,10 @@ const refusalFields = {
       needsBody,
     )
     .optional()
-    .meta({ description: 'Body of the response: text, or a mapping or list that is sent as JSON.' }),
+    .meta({
+      description:
+        'Body of the response: text, or a mapping or list that is sent as JSON. Default: the usual body, with this status as code.',
+    }),
   bodyFile: filePath.schema.optional().meta({ description: 'File with the body of the response.' }),
   contentType: z
     .string(needsMediaType)
@@ -36,7 +39,7 @@ const refusalFields = {
     .optional()
     .meta({
       description:
-        'Media type of the body. Default: application/json for JSON, text/plain for text, by the name of bodyFile.',
+        'Media type of the body. Default: application/json for JSON, text/plain; charset=utf-8 for text, by its name for bodyFile.',
     }),
   html: filePath.schema
     .optional()

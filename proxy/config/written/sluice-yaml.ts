@@ -332,7 +332,7 @@ export interface SluiceYaml {
      */
     status?: number
     /**
-     * Body of the response: text, or a mapping or list that is sent as JSON.
+     * Body of the response: text, or a mapping or list that is sent as JSON. Default: the usual body, with this status as code.
      */
     body?:
       | string
@@ -345,7 +345,7 @@ export interface SluiceYaml {
      */
     bodyFile?: string
     /**
-     * Media type of the body. Default: application/json for JSON, text/plain for text, by the name of bodyFile.
+     * Media type of the body. Default: application/json for JSON, text/plain; charset=utf-8 for text, by its name for bodyFile.
      */
     contentType?: string
     /**
@@ -770,7 +770,7 @@ export interface SluiceYaml {
        */
       status?: number
       /**
-       * Body of the response: text, or a mapping or list that is sent as JSON.
+       * Body of the response: text, or a mapping or list that is sent as JSON. Default: the usual body, with this status as code.
        */
       body?:
         | string
@@ -783,7 +783,7 @@ export interface SluiceYaml {
        */
       bodyFile?: string
       /**
-       * Media type of the body. Default: application/json for JSON, text/plain for text, by the name of bodyFile.
+       * Media type of the body. Default: application/json for JSON, text/plain; charset=utf-8 for text, by its name for bodyFile.
        */
       contentType?: string
       /**
