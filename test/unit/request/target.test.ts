@@ -184,6 +184,7 @@ describe('refused targets and their log messages', () => {
     ['http://user:pw@host/', badAuthority],
     ['http://host:x/', badAuthority],
     ['http://host:65536/', badAuthority],
+    ['http://host:0/', badAuthority],
     ['http://host:1:2/', badAuthority],
     ['http://host\\evil/', badAuthority],
     ['http://ho%73t/', badAuthority],

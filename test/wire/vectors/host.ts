@@ -57,6 +57,8 @@ export const host: readonly Vector[] = [
       ['two without a blank', withHost('Host: wire.example,evil.example'), refused(400)],
       ['a blank inside', withHost('Host: wire.example evil.example'), refused(400)],
       ['a port in words', withHost('Host: wire.example:http'), refused(400)],
+      ['port 0', withHost('Host: wire.example:0'), refused(400)],
+      ['port 0 with further zeros', withHost('Host: [::1]:000'), refused(400)],
       ['a port too large', withHost('Host: wire.example:65536'), refused(400)],
       ['two ports', withHost('Host: wire.example:1:2'), refused(400)],
       ['a sign before the port', withHost('Host: wire.example:+80'), refused(400)],
