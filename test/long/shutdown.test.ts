@@ -148,3 +148,15 @@ test.each(['1', '2'])(
     expect(starting.output()).not.toMatch(/"msg":"(listening|worker listening)"|could not start|unsettled/)
   },
 )
+
+test('a worker that hangs does not keep the gateway from stopping, and does not outlive it', async () => {
+  const gateway = await startGateway({ WORKERS: '2', SHUTDOWN_GRACE: '0s' })
+  await eventually('both workers say so', () =>
+    expect(gateway.process.output().match(/"msg":"worker listening"/g)).toHaveLength(2),
+  )
+  const [, hung] = /"pid":(\d+),"msg":"worker listening"/.exec(gateway.process.output()) ?? []
+  process.kill(Number(hung), 'SIGSTOP')
+  expect(await gateway.process.stop('SIGTERM')).toBe(0)
+  expect(gateway.process.output()).toContain(`"worker":${hung},"msg":"worker does not stop; killing it"`)
+  expect(() => process.kill(Number(hung), 0)).toThrow('ESRCH')
+})

@@ -8,6 +8,8 @@ import type { Listening } from '../serving/serving.ts'
 
 /** Delay before an exited worker is restarted, so that a worker that fails at its start does not keep the machine busy. */
 const RESTART_DELAY_MS = 1_000
+/** How long a worker may take to exit after `SHUTDOWN_DELAY` and `SHUTDOWN_GRACE`, for example to send its last spans. */
+const EXIT_MS = 5_000
 /** Maximum number of restarts, at the start of the gateway, of a worker that is killed before it listens. */
 const MAX_FIRST_RESTARTS = 3
 /** The environment variable that contains the id of a worker's gateway among the replicas. */
@@ -56,8 +58,9 @@ export class WorkerProcesses {
     this.#first = []
   }
 
-  /** Stops all workers gracefully, and waits for their exits. */
+  /** Stops all workers gracefully, and waits for their exits. Kills a worker that hangs, which would keep the port and its connections. */
   async stop(): Promise<void> {
+    const { settings, log } = this.#options
     this.#isStopping = true
     await Promise.all(
       listWorkers().map(async (worker) => {
@@ -66,7 +69,15 @@ export class WorkerProcesses {
         // `events.once` would also reject for an 'error', which a worker emits if a message is sent after it has closed its channel.
         const exit = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
         worker.process.kill('SIGTERM')
+        const timer = setTimeout(
+          () => {
+            log.error({ worker: worker.process.pid }, 'worker does not stop; killing it')
+            worker.process.kill('SIGKILL')
+          },
+          settings.shutdownDelayMs + settings.shutdownGraceMs + EXIT_MS,
+        )
         await exit
+        clearTimeout(timer)
       }),
     )
   }

@@ -4,12 +4,16 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerProcesses } from '../../../proxy/app/workers/processes.ts'
 
+const options = { settings: { shutdownDelayMs: 0, shutdownGraceMs: 0 } } as ConstructorParameters<
+  typeof WorkerProcesses
+>[0]
+
 test('a stop does not wait for the exit of a worker that has exited, while Node still lists it for its channel', async () => {
   const { workers } = cluster
   onTestFinished(() => void Object.assign(cluster, { workers }))
   const exited = Object.assign(new EventEmitter(), { isDead: () => true, process: { kill: () => false } })
   Object.assign(cluster, { workers: { 1: exited } })
-  const processes = new WorkerProcesses({} as ConstructorParameters<typeof WorkerProcesses>[0])
+  const processes = new WorkerProcesses(options)
   expect(await Promise.race([processes.stop().then(() => 'stopped'), sleep(500, 'waiting')])).toBe('stopped')
 })
 
@@ -20,7 +24,7 @@ test('a stop waits for the exit of a worker that a message can no longer be sent
   // As `fork` does for each worker.
   leaving.on('error', () => undefined)
   Object.assign(cluster, { workers: { 1: leaving } })
-  const processes = new WorkerProcesses({} as ConstructorParameters<typeof WorkerProcesses>[0])
+  const processes = new WorkerProcesses(options)
   const outcome = processes.stop().then(
     () => 'stopped',
     (error: unknown) => error,
