@@ -70,6 +70,13 @@ async function spansOf(
 const traceId = (digit: string): string => digit.repeat(32)
 const spanId = '00f067aa0ba902b7'
 
+test('the spans of a request with an uncommon method have it as an attribute, and not as their name', async () => {
+  expect((await gateways['HTTP/1.1'].send('PROPFIND', '/dav')).status).toBe(200)
+  const { server, client } = await spansOf('/dav', 2)
+  const attributes = { 'http.request.method': '_OTHER', 'http.request.method_original': 'PROPFIND' }
+  for (const span of [server, client]) expect(span).toMatchObject({ name: 'HTTP', attributes })
+})
+
 describe.each<Protocol>(['HTTP/1.1', 'HTTP/2'])('over %s', (protocol) => {
   const own = protocol === 'HTTP/2' ? 'h2' : 'h1'
 

@@ -36,7 +36,8 @@ const methods = new Set([
   'TRACE',
 ])
 
-const PATH_MAX_LENGTH = 1024
+/** Maximum length of an attribute that clients write: a path, or a method that is not in `methods`. */
+const TEXT_MAX_LENGTH = 1024
 
 const propagator = new W3CTraceContextPropagator()
 
@@ -59,7 +60,10 @@ const writeHeader: TextMapSetter<string[]> = {
  */
 export class RequestSpans implements RequestTrace {
   readonly #options: SpanOptions
-  readonly #method: string
+  /** The attributes for the method, the same in both spans. */
+  readonly #method: Readonly<Record<string, string>>
+  /** The conventions use `HTTP` for unknown methods. */
+  readonly #name: string
   readonly #span: Span
   readonly #context: Context
   #decision: Span | undefined
@@ -68,14 +72,18 @@ export class RequestSpans implements RequestTrace {
   constructor(options: SpanOptions, request: TracedRequest) {
     const { method = '', headers, httpVersion } = request
     this.#options = options
-    this.#method = methods.has(method) ? method : '_OTHER'
+    const isKnown = methods.has(method)
+    this.#name = isKnown ? method : 'HTTP'
+    this.#method = isKnown
+      ? { 'http.request.method': method }
+      : { 'http.request.method': '_OTHER', 'http.request.method_original': method.slice(0, TEXT_MAX_LENGTH) }
     const parent = propagator.extract(ROOT_CONTEXT, headers, readHeader)
     this.#span = options.tracer.startSpan(
       this.#name,
       {
         kind: SpanKind.SERVER,
         attributes: {
-          'http.request.method': this.#method,
+          ...this.#method,
           'url.scheme': options.scheme,
           'network.protocol.version': httpVersion === '2.0' ? '2' : httpVersion,
         },
@@ -83,11 +91,6 @@ export class RequestSpans implements RequestTrace {
       parent,
     )
     this.#context = trace.setSpan(parent, this.#span)
-  }
-
-  /** The conventions use `HTTP` for unknown methods. */
-  get #name(): string {
-    return this.#method === '_OTHER' ? 'HTTP' : this.#method
   }
 
   asked(policies: readonly string[]): void {
@@ -113,7 +116,7 @@ export class RequestSpans implements RequestTrace {
       {
         kind: SpanKind.CLIENT,
         attributes: {
-          'http.request.method': this.#method,
+          ...this.#method,
           ...(route === undefined
             ? { 'server.address': upstream.address, 'server.port': upstream.port }
             : { 'sluice.route': route }),
@@ -144,7 +147,7 @@ export class RequestSpans implements RequestTrace {
     const counter = loggedCounter(access, this.#options)
     const span = this.#span
     span.setAttribute('sluice.request_id', requestId)
-    if (path !== '') span.setAttribute('url.path', path.slice(0, PATH_MAX_LENGTH))
+    if (path !== '') span.setAttribute('url.path', path.slice(0, TEXT_MAX_LENGTH))
     if (this.#options.logAddresses) span.setAttribute('client.address', clientAddress)
     if (route !== undefined) span.setAttribute('sluice.route', route)
     if (routedBy !== undefined) span.setAttribute('sluice.routed_by', routedBy)
