@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { blanks, bytesAfter, changesOfMessages, content, oneToThree, replacing } from './changed-bytes.ts'
 
 /** The bytes that a backend sends on one connection in response to one request. */
 export type BackendBytes = {
@@ -10,9 +11,6 @@ export type BackendBytes = {
   readonly closes: boolean
 }
 
-const byte = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code))
-const content = fc.string({ unit: byte, maxLength: 40 })
-const blanks = fc.constantFrom('', ' ', '\t', ' \t ')
 const reason = fc.constantFrom('', ' ', ' OK', ' \xe9t\xe9', ' two  words\t')
 const value = fc.string({
   unit: fc.constantFrom(...Array.from('abXY09 \t,;:="/\\\x80\xe9\xff')),
@@ -165,38 +163,10 @@ const sizes = [
   '1 ',
 ]
 const extensions = [';', '; a', ' ;a', ';a =b', ';a= b', ';a="', ';\x01', ';a;', ';\xe9', '\t']
-const lineEnds = ['\n', '\r', '\r\r\n', '\n\r', '\r\n\r\n', '\r\n ', '\r\n\t', '', ' \r\n']
-const characters = ['\0', '\t', '\n', '\v', '\r', ' ', ':', ';', ',', '"', '0', 'a', '\x7f', '\x80', '\xff']
+const parts = { lines, sizes, extensions }
 
-type Change = (bytes: string, at: number) => string
-
-/** Changes one of the places that a pattern finds. */
-function replacing(pattern: RegExp, change: (found: string) => string): Change {
-  return (bytes, at) => {
-    const found = [...bytes.matchAll(pattern)]
-    const one = found[at % Math.max(1, found.length)]
-    if (!one) return bytes
-    return bytes.slice(0, one.index) + change(one[0]) + bytes.slice(one.index + one[0].length)
-  }
-}
-
-const changes: fc.Arbitrary<Change> = fc.oneof(
-  fc
-    .integer({ min: 1, max: 255 })
-    .map((bits) => replacing(/[^]/g, (found) => String.fromCharCode(found.charCodeAt(0) ^ bits))),
-  fc.constantFrom(...characters).map((added) => replacing(/[^]/g, (found) => added + found)),
-  fc.integer({ min: 1, max: 6 }).map((size): Change => (bytes, at) => {
-    const start = at % (bytes.length + 1)
-    return bytes.slice(0, start) + bytes.slice(start + size)
-  }),
-  fc.constant(replacing(/[^\n]*\n/g, (line) => line + line)),
-  fc.constantFrom(...lines).map((line) => replacing(/\r\n/g, (found) => `${found}${line}\r\n`)),
-  fc.constantFrom(...lineEnds).map((end) => replacing(/\r\n/g, () => end)),
-  blanks.map((blank) => replacing(/:/g, (colon) => blank + colon)),
-  fc.constantFrom(...sizes).map((size) => replacing(/(?<=\r\n)[0-9a-fA-F]+(?=[;\r])/g, () => size)),
-  fc
-    .constantFrom(...extensions)
-    .map((added) => replacing(/(?<=\r\n)[0-9a-fA-F]+(?=[;\r])/g, (size) => size + added)),
+const changes = fc.oneof(
+  ...changesOfMessages(parts),
   fc
     .constantFrom('HTTP/1.0 ', 'HTTP/1.2 ', 'HTTP/0.9 ', 'HTTP/2.0 ', 'RTSP/1.0 ', 'http/1.1 ', 'HTTP/1.1\t')
     .map((start) => replacing(/HTTP\/1\.[01] /g, () => start)),
@@ -207,14 +177,10 @@ const changes: fc.Arbitrary<Change> = fc.oneof(
 
 /** Responses with one to three changes, each of which may make them malformed. */
 export const changed: fc.Arbitrary<BackendBytes> = fc
-  .tuple(
-    wellFormed,
-    fc.array(fc.tuple(changes, fc.nat(10_000)), { minLength: 1, maxLength: 3 }),
-    fc.boolean(),
-  )
-  .map(([sent, made, closes]) => ({
+  .tuple(wellFormed, oneToThree(changes), fc.boolean())
+  .map(([sent, change, closes]) => ({
     ...sent,
-    bytes: made.reduce((bytes, [change, at]) => change(bytes, at), sent.bytes),
+    bytes: change(sent.bytes),
     closes: sent.closes || closes,
   }))
 
@@ -224,17 +190,9 @@ const starts = [
   'HTTP/1.1 103 \r\n',
   '',
 ]
-const piece = fc.oneof(
-  byte,
-  fc.constantFrom('\r\n', '\r\n', '\r\n\r\n', ...characters),
-  fc.constantFrom(...lines, ...sizes, ...extensions),
-)
-
 /** Arbitrary bytes, many of which begin like a response. */
 export const arbitraryBytes: fc.Arbitrary<BackendBytes> = fc.record({
   method: fc.constantFrom('GET', 'HEAD'),
-  bytes: fc
-    .tuple(fc.constantFrom(...starts), fc.array(piece, { maxLength: 30 }))
-    .map(([start, rest]) => start + rest.join('')),
+  bytes: bytesAfter(starts, parts),
   closes: fc.boolean(),
 })
