@@ -1,6 +1,6 @@
 import type { TableUse } from '../../telemetry/telemetry.ts'
 import type { Charge, PolicyState, Reservation } from '../limiter.ts'
-import type { PendingSlot } from './slots/slot-pool.ts'
+import type { PendingSlot, SlotOptions } from './slots/slot-pool.ts'
 
 /** The value of a counter; undefined if there is no counter. `used`: units. `resetMs`: milliseconds until more units are available. */
 export type CounterReading = { readonly used: number; readonly resetMs: number } | undefined
@@ -58,14 +58,7 @@ export type ClientSlots = {
   dropTables(tables: ReadonlySet<number>): ReadonlySet<number>
 }
 
-/**
- * @param seed any integer that clients cannot know
- * @param wallNow the time of day, in milliseconds since 1970. Default: the machine's clock
- * @param shardOf returns the shard of the shared counters that holds a partition key, from 0 to 65,535. Without it, there is one shard
- */
-export type MemoryOptions = {
-  readonly maxKeys: number
-  readonly seed: number
+export type MemoryOptions = SlotOptions & {
+  /** The time of day, in milliseconds since 1970. Default: the machine's clock. */
   readonly wallNow?: (() => number) | undefined
-  readonly shardOf?: ((partitionKey: string) => number) | undefined
 }

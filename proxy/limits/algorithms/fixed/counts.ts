@@ -35,13 +35,14 @@ class Windows {
   readonly #begins: Float64Array
   readonly slots: SlotPool
 
-  constructor({ maxKeys, seed, shardOf }: MemoryOptions, clock: WindowClock) {
+  constructor(options: MemoryOptions, clock: WindowClock) {
+    const { maxKeys } = options
     this.#clock = clock
     this.#counted = new Uint32Array(maxKeys)
     this.#ends = new Float64Array(maxKeys)
     this.#begins = new Float64Array(clock.endsForAll ? maxKeys : 0)
     const endsAtMs = (slot: number): number => this.endsAtMs(slot)
-    this.slots = new SlotPool(maxKeys, seed, new Uint32Array(maxKeys), { endsAtMs }, shardOf)
+    this.slots = new SlotPool(options, new Uint32Array(maxKeys), { endsAtMs })
   }
 
   /** Returns the end of the slot's window on the window clock. */

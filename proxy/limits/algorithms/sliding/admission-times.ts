@@ -1,7 +1,6 @@
-import type { MemoryOptions } from '../memory-counts.ts'
 import { NONE } from '../slots/key-index.ts'
 import { LargestTables } from '../slots/largest-tables.ts'
-import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
+import { SlotPool, type PendingSlot, type SlotOptions } from '../slots/slot-pool.ts'
 import { TimestampQueues } from './timestamp-queues.ts'
 
 /**
@@ -23,13 +22,10 @@ export class AdmissionTimes {
     this.slots.stateOf(table, this.#timesOfTable[table] ?? 0),
   )
 
-  /**
-   * @param capacity maximum number of clients, at least 1. Memory becomes resident when it is written
-   * @param timeCapacity maximum number of times; must exceed the number for one client, or the client's own oldest times are dropped
-   * @param seed any integer that clients cannot know
-   */
-  constructor(capacity: number, timeCapacity: number, seed: number, shardOf?: MemoryOptions['shardOf']) {
-    const times = new TimestampQueues(capacity, timeCapacity)
+  /** @param timeCapacity maximum number of times; must exceed the number for one client, or the client's own oldest times are dropped */
+  constructor(options: SlotOptions, timeCapacity: number) {
+    const { maxKeys } = options
+    const times = new TimestampQueues(maxKeys, timeCapacity)
     this.#times = times
     const content = {
       endsAtMs: (slot: number, windowMs: number) =>
@@ -39,7 +35,7 @@ export class AdmissionTimes {
         times.clear(slot)
       },
     }
-    this.slots = new SlotPool(capacity, seed, new Uint32Array(capacity), content, shardOf)
+    this.slots = new SlotPool(options, new Uint32Array(maxKeys), content)
   }
 
   /** The room taken by all clients, in times. */

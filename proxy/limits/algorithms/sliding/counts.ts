@@ -13,10 +13,10 @@ export class SlidingCounts implements MemoryCounts {
   readonly #maxKeys: number
   readonly #timeCapacity: number
 
-  constructor({ maxKeys, seed, shardOf }: MemoryOptions, timeCapacity: number) {
-    this.#times = new AdmissionTimes(maxKeys, timeCapacity, seed, shardOf)
+  constructor(options: MemoryOptions, timeCapacity: number) {
+    this.#times = new AdmissionTimes(options, timeCapacity)
     this.slots = this.#times.slots
-    this.#maxKeys = maxKeys
+    this.#maxKeys = options.maxKeys
     this.#timeCapacity = timeCapacity
   }
 

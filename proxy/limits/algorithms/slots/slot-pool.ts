@@ -22,6 +22,15 @@ export type SlotContent = {
   readonly findEnded?: (nowMs: number, maxReads: number) => number
 }
 
+export type SlotOptions = {
+  /** The number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written. */
+  readonly maxKeys: number
+  /** Any integer that clients cannot know. */
+  readonly seed: number
+  /** Returns the shard of the shared counters that holds a key, from 0 to 65,535. Without it, there is one shard. */
+  readonly shardOf?: ((key: string) => number) | undefined
+}
+
 /**
  * The maximum number of slots that `findEnded` reads for each of the two slots that a decision reclaims. A request makes at most one slot
  * end later than known, which takes one read, so more than one read for each decision is enough to keep up.
@@ -74,23 +83,16 @@ export class SlotPool {
   #pendingSize = 0
   #pendingCursor = 0
 
-  /**
-   * @param capacity the number of slots, at least 1. Their memory is reserved at once, but becomes resident when it is written
-   * @param seed any integer that clients cannot know
-   * @param pendingAmounts the pending amount of each slot, 0 at first
-   * @param shardOf as in `MemoryOptions`
-   */
+  /** @param pendingAmounts the pending amount of each slot, 0 at first */
   constructor(
-    capacity: number,
-    seed: number,
+    { maxKeys, seed, shardOf }: SlotOptions,
     pendingAmounts: Uint32Array | Float64Array,
     content: SlotContent,
-    shardOf?: (key: string) => number,
   ) {
     this.#shardOf = shardOf
-    this.#shards = new Uint16Array(shardOf ? capacity : 0)
-    this.#index = new KeyIndex(capacity, seed)
-    this.#lists = new SlotLists(capacity)
+    this.#shards = new Uint16Array(shardOf ? maxKeys : 0)
+    this.#index = new KeyIndex(maxKeys, seed)
+    this.#lists = new SlotLists(maxKeys)
     this.#pendingAmounts = pendingAmounts
     this.#content = content
   }

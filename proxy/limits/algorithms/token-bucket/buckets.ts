@@ -1,7 +1,6 @@
-import type { MemoryOptions } from '../memory-counts.ts'
 import { EndHeap } from '../slots/end-heap.ts'
 import { NONE } from '../slots/key-index.ts'
-import { SlotPool, type PendingSlot } from '../slots/slot-pool.ts'
+import { SlotPool, type PendingSlot, type SlotOptions } from '../slots/slot-pool.ts'
 
 /**
  * The debt of each client's token bucket: the time until the bucket is full again, as of a recorded instant. It shrinks as time passes.
@@ -22,24 +21,22 @@ export class Buckets {
   /** The slots that are in lists, by their ends. */
   readonly #ends: EndHeap
 
-  /**
-   * @param capacity maximum number of buckets that are not full, at least 1. Memory becomes resident when it is written
-   * @param seed any integer that clients cannot know
-   */
-  constructor(capacity: number, seed: number, shardOf?: MemoryOptions['shardOf']) {
-    this.#debtsMs = new Float64Array(capacity)
-    this.#changedAtMs = new Float64Array(capacity)
-    this.#sinceMs = new Float64Array(capacity)
-    this.#givenBackMs = new Float64Array(capacity)
+  /** @param options.maxKeys maximum number of buckets that are not full */
+  constructor(options: SlotOptions) {
+    const { maxKeys } = options
+    this.#debtsMs = new Float64Array(maxKeys)
+    this.#changedAtMs = new Float64Array(maxKeys)
+    this.#sinceMs = new Float64Array(maxKeys)
+    this.#givenBackMs = new Float64Array(maxKeys)
     const endsAtMs = (slot: number): number => (this.#changedAtMs[slot] ?? 0) + (this.#debtsMs[slot] ?? 0)
-    const ends = new EndHeap(capacity, endsAtMs)
+    const ends = new EndHeap(maxKeys, endsAtMs)
     this.#ends = ends
     const content = {
       endsAtMs,
       clear: (slot: number) => ends.delete(slot),
       findEnded: (nowMs: number, maxReads: number) => ends.findEnded(nowMs, maxReads),
     }
-    this.slots = new SlotPool(capacity, seed, new Float64Array(capacity), content, shardOf)
+    this.slots = new SlotPool(options, new Float64Array(maxKeys), content)
   }
 
   /** The slot of a bucket that is not full, or `NONE`. */

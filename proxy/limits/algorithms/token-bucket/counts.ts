@@ -19,10 +19,10 @@ export class BucketCounts implements MemoryCounts {
   readonly #buckets: Buckets
   readonly #maxKeys: number
 
-  constructor({ maxKeys, seed, shardOf }: MemoryOptions) {
-    this.#buckets = new Buckets(maxKeys, seed, shardOf)
+  constructor(options: MemoryOptions) {
+    this.#buckets = new Buckets(options)
     this.slots = this.#buckets.slots
-    this.#maxKeys = maxKeys
+    this.#maxKeys = options.maxKeys
   }
 
   exceeds(table: number, charge: Charge, units: number, nowMs: number): boolean {

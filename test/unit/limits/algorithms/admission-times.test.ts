@@ -65,7 +65,7 @@ describe('a pool of sliding windows', () => {
       afterMs: fc.nat(400),
     })
     const check = (room: number, steps: { table: number; key: string; afterMs: number }[]): void => {
-      const pool = new AdmissionTimes(room, plenty, 3)
+      const pool = new AdmissionTimes({ maxKeys: room, seed: 3 }, plenty)
       const naive = new NaivePool(room)
       let nowMs = 0
       for (const [index, { table, key, afterMs }] of steps.entries()) {
@@ -83,7 +83,7 @@ describe('a pool of sliding windows', () => {
   })
 
   test('a pool of sliding windows evicts the client whose times end first of the table that holds the most times', () => {
-    const pool = new AdmissionTimes(100, 40, 3)
+    const pool = new AdmissionTimes({ maxKeys: 100, seed: 3 }, 40)
     for (let i = 0; i < 12; i++) admit(pool, 2, 'long', i)
     for (let i = 0; i < 12; i++) admit(pool, 1, 'middle', 20 + i)
     for (let i = 0; i < 12; i++) admit(pool, 0, 'short', 40 + i)
@@ -101,7 +101,7 @@ describe('a pool of sliding windows', () => {
   test('a pool of sliding windows never holds more times than there is room for, nor loses room, with any clients', () => {
     const step = fc.record({ table: fc.nat(2), key: fc.nat(20).map(String), afterMs: fc.nat(60) })
     const check = (steps: { table: number; key: string; afterMs: number }[]): void => {
-      const pool = new AdmissionTimes(8, 32, 3)
+      const pool = new AdmissionTimes({ maxKeys: 8, seed: 3 }, 32)
       let nowMs = 0
       for (const { table, key, afterMs } of steps) {
         nowMs += afterMs
@@ -119,7 +119,7 @@ describe('a pool of sliding windows', () => {
   })
 
   test('a pool of sliding windows keeps the newest times of a client that is alone and has more than there is room for', () => {
-    const pool = new AdmissionTimes(2, 8, 3)
+    const pool = new AdmissionTimes({ maxKeys: 2, seed: 3 }, 8)
     for (let i = 0; i < 30; i++) admit(pool, 2, 'alone', i)
     const slot = pool.find(2, 'alone', 5000, 30)
     expect(pool.count(slot)).toBeLessThanOrEqual(8)
@@ -127,7 +127,7 @@ describe('a pool of sliding windows', () => {
   })
 
   test('a pool of sliding windows forgets a client at once, and all its times', () => {
-    const pool = new AdmissionTimes(10, 100, 3)
+    const pool = new AdmissionTimes({ maxKeys: 10, seed: 3 }, 100)
     for (const key of ['a', 'b', 'c']) for (let i = 0; i < 9; i++) pool.markPending(admit(pool, 1, key, i))
     expect([pool.slots.forget(1, 'b'), pool.slots.forget(1, 'b'), pool.slots.forget(2, 'a')]).toEqual([
       true,
@@ -142,7 +142,7 @@ describe('a pool of sliding windows', () => {
 
 describe('times that the shared counters do not have', () => {
   test('times that the shared counters do not have are handed out once, oldest first, in parts, and not those that have left', () => {
-    const pool = new AdmissionTimes(10, 100, 3)
+    const pool = new AdmissionTimes({ maxKeys: 10, seed: 3 }, 100)
     for (const timeMs of [0, 10, 20, 30, 40]) pool.markPending(admit(pool, 0, 'a', timeMs))
     pool.markPending(admit(pool, 1, 'b', 50))
     expect(pool.takePending(2, 105)).toEqual([{ table: 0, key: 'a', counted: [10, 20], endsAtMs: 120 }])
@@ -157,7 +157,7 @@ describe('times that the shared counters do not have', () => {
   })
 
   test('times that the shared counters do not have are forgotten where all have left, so that nothing is owed', () => {
-    const pool = new AdmissionTimes(10, 100, 3)
+    const pool = new AdmissionTimes({ maxKeys: 10, seed: 3 }, 100)
     pool.markPending(admit(pool, 0, 'a', 0))
     expect(countOf(pool, 0, 'a', 100)).toBe(0)
     expect(pool.slots.pendingSize).toBe(0)
@@ -201,7 +201,7 @@ describe('units that are given back', () => {
     unitsAt: readonly number[],
     pending: number,
   ): { readonly pool: AdmissionTimes; readonly slot: number } {
-    const pool = new AdmissionTimes(8, plenty, 3)
+    const pool = new AdmissionTimes({ maxKeys: 8, seed: 3 }, plenty)
     const units = unitsAt.flatMap((count, timeMs) => Array.from({ length: count }, () => timeMs))
     let slot = NONE
     for (const [index, timeMs] of units.entries()) {
@@ -239,7 +239,7 @@ describe('units that are given back', () => {
 
   // A batch of 2,000 uncounted requests once stopped the process for seconds.
   test('units that are given back take no longer when they are many', () => {
-    const pool = new AdmissionTimes(8, 120_000, 3)
+    const pool = new AdmissionTimes({ maxKeys: 8, seed: 3 }, 120_000)
     let slot = NONE
     for (let i = 0; i < 50_000; i++) slot = admit(pool, 2, 'a', i / 50_000)
     for (let i = 0; i < 2_000; i++) slot = admit(pool, 2, 'a', 1)

@@ -17,7 +17,7 @@ function makePool(size: number, ended: number) {
     state.reads += 1
     return ends[slot] ?? 0
   })
-  const pool = new SlotPool(size, 42, new Uint32Array(size), {
+  const pool = new SlotPool({ maxKeys: size, seed: 42 }, new Uint32Array(size), {
     endsAtMs: (slot) => ends[slot] ?? 0,
     clear: (slot) => heap.delete(slot),
     findEnded: (nowMs, maxReads) => heap.findEnded(nowMs, maxReads),

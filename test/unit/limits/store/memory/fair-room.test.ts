@@ -66,7 +66,7 @@ test('keys that are made up under one of hundreds of rules evict no counter of t
 test('with any number of rules, no running counter is evicted while an ended one is left', () => {
   for (const tables of [1, 2, 10, 99, 152, 400]) {
     const ends = new Float64Array(MAX_KEYS)
-    const pool = new SlotPool(MAX_KEYS, 42, new Uint32Array(MAX_KEYS), {
+    const pool = new SlotPool({ maxKeys: MAX_KEYS, seed: 42 }, new Uint32Array(MAX_KEYS), {
       endsAtMs: (slot) => ends[slot] ?? 0,
     })
     const windowsMs = Array.from({ length: tables }, () => draw(1, 100) * MINUTE_MS)
@@ -90,7 +90,7 @@ test('with any number of rules, no running counter is evicted while an ended one
 test('ended counters of a table that came in place of one with a longer window go before running ones', () => {
   const ends: number[] = []
   const content = { endsAtMs: (slot: number) => ends[slot] ?? 0 }
-  const pool = new SlotPool(4, 42, new Uint32Array(4), content)
+  const pool = new SlotPool({ maxKeys: 4, seed: 42 }, new Uint32Array(4), content)
   const addOne = (table: number, key: string, windowMs: number, nowMs: number): void => {
     const slot = pool.add(table, key, windowMs, nowMs)
     ends[slot] = nowMs + windowMs
@@ -108,7 +108,7 @@ test('ended counters of a table that came in place of one with a longer window g
 test('no running token bucket is evicted while a full one is left, whatever requests cost and get refunded', () => {
   for (const tables of [1, 3, 40]) {
     const capacity = 60
-    const buckets = new Buckets(capacity, 42)
+    const buckets = new Buckets({ maxKeys: capacity, seed: 42 })
     const ends = new Map<string, number>()
     let nowMs = 0
     let evictedTooEarly = 0
@@ -160,7 +160,7 @@ function looksPerNewKey(tables: number): number {
       return ends[slot] ?? 0
     },
   }
-  const pool = new SlotPool(capacity, 42, new Uint32Array(capacity), content)
+  const pool = new SlotPool({ maxKeys: capacity, seed: 42 }, new Uint32Array(capacity), content)
   const addOne = (sent: number): void => {
     const table = draw(0, tables)
     const slot = pool.add(table, `key:${sent}`, MINUTE_MS, sent / 100)
@@ -182,7 +182,7 @@ test('a new key in a full table looks at as few counters with 10,000 rules as wi
 /** How often the state of a table is read for each admission whose time does not fit. */
 function readsPerTime(tables: number): number {
   const timeCapacity = 3_000
-  const times = new AdmissionTimes(2 * timeCapacity, timeCapacity, 42)
+  const times = new AdmissionTimes({ maxKeys: 2 * timeCapacity, seed: 42 }, timeCapacity)
   const states = vi.spyOn(times.slots, 'stateOf')
   const admitOne = (sent: number): void => {
     const table = draw(0, tables)
