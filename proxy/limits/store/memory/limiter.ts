@@ -1,7 +1,7 @@
 import type { Steps } from '../../../../shared/steps.ts'
 import type { Policy } from '../../../policy.ts'
 import type { TableUse } from '../../../telemetry/telemetry.ts'
-import type { CounterReading } from '../../algorithms/memory-counts.ts'
+import type { CounterReading, MemoryOptions } from '../../algorithms/memory-counts.ts'
 import { algorithms, countsInFlight, isReserved, takesUnits } from '../../algorithms/registry.ts'
 import type { PendingSlot } from '../../algorithms/slots/slot-pool.ts'
 import { unitsOf, type Charge, type Decision, type PolicyState, type Reservation } from '../../limiter.ts'
@@ -66,20 +66,12 @@ const CLOCK_STEPS_IN_MS = 1024
  * loses the counter that ends first. With an address as its key, a counter takes at most 200 bytes of resident memory, and so does a client
  * of a sliding window with its share of times. Decisions are synchronous; there is nothing to close.
  *
- * @param options.seed any integer that clients cannot know
  * @param options.now milliseconds of a monotonic clock
- * @param options.wallNow the time of day, in milliseconds since 1970
  * @param options.plans the plans that were set for clients
- * @param options.shardOf as in `MemoryOptions`
  */
-export function createMemoryLimiter(options: {
-  readonly maxKeys: number
-  readonly seed: number
-  readonly now: () => number
-  readonly wallNow?: (() => number) | undefined
-  readonly plans?: MemoryPlans
-  readonly shardOf?: ((partitionKey: string) => number) | undefined
-}): MemoryLimiter {
+export function createMemoryLimiter(
+  options: MemoryOptions & { readonly now: () => number; readonly plans?: MemoryPlans },
+): MemoryLimiter {
   const { plans } = options
   const tables = new PolicyTables(options)
   const now = (): number => Math.floor(options.now() * CLOCK_STEPS_IN_MS) / CLOCK_STEPS_IN_MS
