@@ -121,7 +121,9 @@ function createRoutes({ readHealth, readMetrics, apiRoutes, liveEvents, token }:
     routes.set(path, { GET: (_query, _body, { headers }) => pageReply(file, headers['if-none-match']) })
   }
   if (liveEvents)
-    routes.set('/api/events', { GET: () => ({ begin: (...exchange) => liveEvents.follow(...exchange) }) })
+    routes.set('/api/events', {
+      GET: () => ({ begin: (request, response) => liveEvents.follow(request, response) }),
+    })
   return routes
 }
 

@@ -1,12 +1,14 @@
+import type { Socket } from 'node:net'
 import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ForwardProgress } from '../http/connection/client-progress.ts'
 import { declaredLength, expectsContinue } from '../http/fields/framing.ts'
 import { forward } from '../http/forward/forward.ts'
-import { HeldBody, type HeldBodyOptions } from '../http/forward/body/held-body.ts'
+import { HeldBody, type HeldBodyOptions, type ReadBody } from '../http/forward/body/held-body.ts'
 import { bodyWaitOf } from '../http/forward/body/request-buffering.ts'
 import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import type { ClientResponse } from '../http/message/client-response.ts'
+import type { ResponseHead } from '../http/upstream/response/response-head.ts'
 import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
 import type { RequestedCharges } from '../limits/verdict.ts'
@@ -84,7 +86,7 @@ export class ForwardedRequest {
 
   #readBody(): SentBody | Promise<SentBody | 'gone'> {
     if (!this.#exchange.request.hasContent) return { unread: 'missing' }
-    const read = new Promise<Buffer | 'size' | 'memory' | 'turn'>((resolve) => {
+    const read = new Promise<ReadBody>((resolve) => {
       this.#hold({ maxBytes: MAX_BODY_BYTES, onlyThisTurn: false }, resolve)
     })
     return read.then((body) => {
@@ -118,10 +120,7 @@ export class ForwardedRequest {
   }
 
   /** Buffers the body before the request is decided about, or before it is sent to the backend. */
-  #hold(
-    limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>,
-    onRead: ConstructorParameters<typeof HeldBody>[2],
-  ): void {
+  #hold(limits: Pick<HeldBodyOptions, 'maxBytes' | 'onlyThisTurn'>, onRead: (read: ReadBody) => void): void {
     const { request, response, options, clientAddress } = this.#exchange
     if (expectsContinue(request)) response.writeContinue()
     const guard = (step: () => void): void => this.#exchange.guard(step)
@@ -220,7 +219,7 @@ export class ForwardedRequest {
       trace,
       requestId: report.requestId,
       onBodyOverLimit: () => report.rejected('body-too-large', errors.bodyTooLarge, bodyOverLimit),
-      onUpgrade: onUpgrade && ((...tunnel) => this.#upgrade(...tunnel)),
+      onUpgrade: onUpgrade && ((head, upstream, rest) => this.#upgrade(head, upstream, rest)),
     })
   }
 
@@ -241,9 +240,9 @@ export class ForwardedRequest {
   }
 
   /** Ends the exchange when its tunnel opens. The 101 is written to the socket, so `response` never closes. */
-  #upgrade(...tunnel: Parameters<OnUpgrade>): void {
+  #upgrade(head: ResponseHead, upstream: Socket, rest: Buffer): void {
     const { onUpgrade, request } = this.#exchange
-    onUpgrade?.(...tunnel)
+    onUpgrade?.(head, upstream, rest)
     const settlement = this.#settlement
     if (settlement?.lasts) {
       this.#settlement = undefined

@@ -71,7 +71,7 @@ export function composeClientListener(settings: GatewaySettings, options: Listen
   return {
     server: clientServer.server,
     decisions,
-    prepare: (...table) => live.prepare(...table),
+    prepare: (next, read) => live.prepare(next, read),
     readTable: () => live.readTable(),
     hasPlace: live.hasPlace,
     readServers: () => upstreams.readServers(),

@@ -72,7 +72,8 @@ export async function composeServing(
   const tracing = await composeTracing(settings, telemetry, log)
   const throttledClients = createThrottledClients(THROTTLED_CLIENTS, provided.now ?? now)
   telemetry.observeTable('limited', () => throttledClients.readUse())
-  const onForget: ThrottledClients['forget'] = (...client) => throttledClients.forget(...client)
+  const onForget: ThrottledClients['forget'] = (policyName, partitionKey) =>
+    throttledClients.forget(policyName, partitionKey)
   const counters =
     provided.count?.(telemetry, onForget) ??
     (await composeCounting(settings, { log, telemetry, onForget, notify: provided.notify }, provided.now))

@@ -14,7 +14,12 @@ import {
   type TimedEntry,
 } from './client-entry.ts'
 import { ClientEntries } from './client-entries.ts'
-import { createMemoryEntryStore, type EntryOutcome, type EntryStore } from './entry-store.ts'
+import {
+  createMemoryEntryStore,
+  type EntryOutcome,
+  type EntryStore,
+  type OnEntryChange,
+} from './entry-store.ts'
 import { RedisEntryStore } from './redis/redis-entry-store.ts'
 
 /** The clients that are banned, or have an override, at run time. */
@@ -69,7 +74,7 @@ export type SharedBy = {
 export function createClientTable(
   { policies: startPolicies, now, wallNow, telemetry, logAddresses, onBan, log }: ClientTableOptions,
   shared: SharedBy | undefined,
-  changed?: Parameters<typeof createMemoryEntryStore>[1],
+  changed?: OnEntryChange,
 ): ClientTable {
   const entries = new ClientEntries(now)
   let policies = startPolicies
@@ -92,7 +97,7 @@ export function createClientTable(
   })
   return {
     entries,
-    refused: (...refusal) => banning.refused(...refusal),
+    refused: (policy, partitionKey) => banning.refused(policy, partitionKey),
     operations: createEntryOperations({
       entries,
       store,

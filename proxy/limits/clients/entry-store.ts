@@ -25,14 +25,17 @@ export type EntryStore = {
   close(): void
 }
 
+/** Called with each change of a store; `leftMs` is 0 if the entry was removed. */
+export type OnEntryChange = (id: EntryId, entry: ClientEntry | undefined, leftMs: number) => void
+
 /**
  * Creates a store in this process's memory, which is lost when the process ends.
  *
- * @param changed called with each change, to update copies in other processes; `leftMs` is 0 if the entry was removed
+ * @param changed to update copies in other processes
  */
 export function createMemoryEntryStore(
   entries: ClientEntries,
-  changed: (id: EntryId, entry: ClientEntry | undefined, leftMs: number) => void = () => undefined,
+  changed: OnEntryChange = () => undefined,
 ): EntryStore {
   function put(entry: ClientEntry, forMs: number, max?: number): Promise<EntryOutcome> {
     if (!entries.set(entry, forMs, max)) return Promise.resolve('full')

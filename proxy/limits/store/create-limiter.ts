@@ -132,7 +132,7 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   telemetry.observeTable('leases', () => leasing.readUse())
   return {
     decide: (charges) => (hasLease(charges) ? leasing.decide(charges) : ask(charges)),
-    settle: (...settlement) => redisWithFallback.settle(...settlement),
+    settle: (reservation, costUnits) => redisWithFallback.settle(reservation, costUnits),
     storeState: () => redisWithFallback.storeState(),
     unavailableNodes: () => redisWithFallback.unavailableNodes(),
     isAnswering: (key) => redisWithFallback.isAnswering(key),
@@ -177,7 +177,8 @@ function createSharedCounters(
     wallNow,
     log,
     telemetry,
-    refused: (...refusal) => overLimit.record(...refusal),
+    refused: (charges, refusal, askedAtMs, knownForMs) =>
+      overLimit.record(charges, refusal, askedAtMs, knownForMs),
     gaveBack: (charge) => overLimit.gaveBack(charge),
     forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })

@@ -191,7 +191,9 @@ class LogReplay {
   #record(logged: LoggedRequest, charges: readonly Charge[], decision: Decision): Outcome {
     this.#counter.count(charges, decision, this.#clockMs)
     if (decision.outcome === 'refused') {
-      recordRefusal({ refused: (...client) => this.#recordBannable(...client) }, charges, decision)
+      const refused = (policy: Policy, partitionKey: string): void =>
+        this.#recordBannable(policy, partitionKey)
+      recordRefusal({ refused }, charges, decision)
       return 'refused'
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))

@@ -56,6 +56,9 @@ export type HeldBodyOptions = {
   readonly guard: (step: () => void) => void
 }
 
+/** The whole body, or the reason why it was not read. */
+export type ReadBody = Buffer | 'size' | 'memory' | 'turn'
+
 /**
  * The body of a request, buffered until it is decided whether the request is forwarded: at most `maxBytes` and one piece of it.
  * `RequestBody` then forwards it as if it had not been read.
@@ -65,19 +68,15 @@ export type HeldBodyOptions = {
 export class HeldBody {
   readonly #request: ClientRequest
   readonly #options: HeldBodyOptions
-  readonly #onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void
+  readonly #onRead: (body: ReadBody) => void
   #room: Buffer = nothing
   #bytes = 0
   /** Bytes that this body uses of `memory`, which all held bodies share. */
   #reservedBytes = 0
   #state: 'reading' | 'whole' | 'begun' | 'gone' = 'reading'
 
-  /** @param onRead called once, with the whole body or the reason why it was not read; never if the client disconnects before */
-  constructor(
-    request: ClientRequest,
-    options: HeldBodyOptions,
-    onRead: (body: Buffer | 'size' | 'memory' | 'turn') => void,
-  ) {
+  /** @param onRead called once; never if the client disconnects before */
+  constructor(request: ClientRequest, options: HeldBodyOptions, onRead: (body: ReadBody) => void) {
     this.#request = request
     this.#options = options
     this.#onRead = onRead

@@ -6,7 +6,7 @@ import type { KeySource } from '../part-values.ts'
 import { hashedKeyOf } from '../partition-key.ts'
 import { spelledAccounts } from './accounts.ts'
 import { readTokens, writeSetCookie, type SentToken } from './device-cookie.ts'
-import { isMadeFor, writeToken } from './device-token.ts'
+import { isMadeFor, writeToken, type TokenSubject } from './device-token.ts'
 import { mayOverrideMethod } from './method-override.ts'
 import { signInTargets } from './sign-in-target.ts'
 
@@ -193,7 +193,7 @@ export class Devices {
     return byName
   }
 
-  #makeToken(subject: Parameters<typeof writeToken>[1]): string {
+  #makeToken(subject: TokenSubject): string {
     const [newest = ''] = this.#secrets
     return writeToken(newest, subject, this.#nowSeconds(), this.#random(16))
   }

@@ -65,7 +65,12 @@ export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' |
   /** Called when Redis has been told to give back a charge that it counted too late. Refusals may have been due to this charge. */
   gaveBack?(charge: Charge): void
   /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
-  refused(...refusal: [...Parameters<DecisionHooks['refused']>, knownForMs: number]): void
+  refused(
+    charges: readonly Charge[],
+    refusal: Decision & { outcome: 'refused' },
+    askedAtMs: number,
+    knownForMs: number,
+  ): void
 }
 
 export type RedisLimiterOptions = {
@@ -233,7 +238,7 @@ export class RedisLimiter {
       answered: (durationMs, batch) => hooks.answered(durationMs, this.#asked.answering(batch)),
       failed: (reason, batch) => this.#failed(reason, batch),
       reserved: (reservation) => this.#reserved(reservation),
-      refused: (...refusal) => this.#refused(...refusal),
+      refused: (charges, refusal, askedAtMs) => this.#refused(charges, refusal, askedAtMs),
     }
   }
 
