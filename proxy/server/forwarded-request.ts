@@ -9,12 +9,17 @@ import { upstreamHeaders } from '../http/forward/upstream-headers.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import type { ClientResponse } from '../http/message/client-response.ts'
 import type { ResponseHead } from '../http/upstream/response/response-head.ts'
-import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../limits/costs/requested-charges.ts'
+import {
+  MAX_BODY_BYTES,
+  readsUnits,
+  whyUnread,
+  withRequestedUnits,
+} from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
 import type { RequestedCharges } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
-import { hiddenHeaders, requestedUnits, type Policy } from '../policy.ts'
+import { hiddenHeaders, type Policy } from '../policy.ts'
 import type { ClientAddress, Peer } from '../request/addresses/client-address.ts'
 import { remainingForwards } from '../request/local-replies.ts'
 import type { RequestHead } from '../request/request-head.ts'
@@ -25,10 +30,6 @@ import { publicHead } from './public-names.ts'
 import { findUpstream, rewriteFor, type RewrittenRequest, type RoutedUpstream } from './routing.ts'
 
 const bodyOverLimit = 'the body is too large (MAX_BODY_SIZE)'
-
-function isEnforced({ policy }: Charge): boolean {
-  return policy.mode === 'enforce' && requestedUnits(policy) !== undefined
-}
 
 function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' {
   if (sent === 'gone') return sent
@@ -116,7 +117,8 @@ export class ForwardedRequest {
       return 'gone'
     }
     const read = withRequestedUnits(charges, body, this.#exchange.options.telemetry)
-    return body === 'memory' && read.some(isEnforced) ? 'busy' : read
+    if (body !== 'memory') return read
+    return read.some((charge) => charge.policy.mode === 'enforce' && readsUnits(charge)) ? 'busy' : read
   }
 
   /** Buffers the body before the request is decided about, or before it is sent to the backend. */
