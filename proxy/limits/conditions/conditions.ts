@@ -22,7 +22,7 @@ export type Conditions = {
   unmet(policy: Policy, source: ConditionSource): UnmetCondition | undefined
 }
 
-export type UnmetCondition = { readonly field: 'when' | 'unless'; readonly condition: RuleCondition }
+type UnmetCondition = { readonly field: 'when' | 'unless'; readonly condition: RuleCondition }
 
 /** A condition that one or more rules have in the same field. */
 type Shared = {

@@ -1,4 +1,5 @@
 import type { RunTimeState } from './bans.ts'
+import { conditionText } from '../conditions/written-conditions.ts'
 import { unitsOf, type Charge } from '../limiter.ts'
 import type { DeviceOutcome, UnreadKey } from '../../telemetry/telemetry.ts'
 import type { KeySource } from '../keys/part-values.ts'
@@ -8,7 +9,6 @@ import type { RequestHead } from '../../request/request-head.ts'
 import type { RequestContext } from '../verdict.ts'
 import type { RequestTable } from '../request-table.ts'
 import { whyNot, type WhyNot } from './why-not.ts'
-import { whyUnmet } from './why-unmet.ts'
 
 export type ExplainedRule = {
   readonly name: string
@@ -117,7 +117,10 @@ function whyNotCounted(
     return near(isForAll ? 'allowList contains the client' : "the rule's allowList contains the client")
   }
   const unmet = table.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
-  if (unmet) return near(whyUnmet(unmet))
+  if (unmet) {
+    const state = unmet.field === 'when' ? 'is not met' : 'is met'
+    return near(`${unmet.field} ${state}: ${conditionText(unmet.condition)}`)
+  }
   if (charges.length > 0) return undefined
   const absent = key.filter(({ values }) => values.length === 0).map(({ part }) => part)
   return near(`the request has no ${absent.join(', no ')}`)
