@@ -1,9 +1,11 @@
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect, type AddressInfo, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { startRawBackend } from '../support/http/backend.ts'
+import { authorityFile, readPair } from '../support/network/certificates.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /*
@@ -119,6 +121,29 @@ describe.each([
     client.end()
     expect(await readToEnd(await next())).toBe('GET / HTTP/1.1\r\n')
   })
+})
+
+test('a client can still send after a backend with TLS has ended its direction', async () => {
+  let received: Promise<string> | undefined
+  const server = createTlsServer({ ...readPair('first'), allowHalfOpen: true }, (socket) => {
+    socket.once('data', (head: Buffer) => {
+      received = readToEnd(socket)
+      socket.end(`${agree(head.toString(), '')}bye`)
+    })
+  })
+  onTestFinished(() => void server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const gateway = await startHosted({
+    UPSTREAM_URL: `https://127.0.0.1:${port}`,
+    UPSTREAM_CA_FILE: authorityFile,
+    UPGRADE_PROTOCOLS: 'tcp',
+  })
+  const client = begin(gateway.port, handshake('tcp'))
+  expect(await readToEnd(client)).toMatch(/^HTTP\/1\.1 101 .*bye$/s)
+  client.end('late input')
+  expect(await received).toBe('late input')
 })
 
 test('a body that comes slowly is whole before the tunnel', async () => {

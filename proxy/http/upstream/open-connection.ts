@@ -63,6 +63,7 @@ export function connectionOpener(
       },
       ready,
     )
+    socket.allowHalfOpen = true
     socket.on('session', (fresh) => (session = fresh))
     return socket
   }
