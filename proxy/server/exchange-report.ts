@@ -126,8 +126,11 @@ export class ExchangeReport {
     this.#options.onRejected(this.requestId, status, reason)
   }
 
-  /** @param nowMs monotonic milliseconds */
-  finished(status: number, nowMs: number): void {
+  /**
+   * @param nowMs monotonic milliseconds
+   * @param isIncomplete the response was cut off after its head
+   */
+  finished(status: number, nowMs: number, isIncomplete: boolean): void {
     const { telemetry, onFinished } = this.#options
     const durationMs = nowMs - this.#startedMs
     telemetry.requestFinished(status, durationMs)
@@ -135,6 +138,7 @@ export class ExchangeReport {
     const access: Access = {
       ...this.#loggedRequest,
       status,
+      isIncomplete,
       durationMs,
       route: this.route,
       routedBy: this.routedBy,

@@ -288,7 +288,12 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     this.#forwarded?.finish()
     const nowMs = now()
     slowClients.finish(this)
-    this.report.finished(status, nowMs)
+    this.report.finished(status, nowMs, this.#isIncomplete)
+  }
+
+  /** Whether the response was cut off after its head. */
+  get #isIncomplete(): boolean {
+    return this.response.headersSent && !this.response.writableEnded
   }
 
   onTooSlow(): void {

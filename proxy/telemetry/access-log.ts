@@ -25,6 +25,8 @@ export type LoggedRequest = {
 export type Access = LoggedRequest & {
   /** 0 if the client disconnected before the response. */
   readonly status: number
+  /** The response was cut off after its head: by the backend, the client, a timeout or the end of the gateway. */
+  readonly isIncomplete: boolean
   readonly durationMs: number
   /** Name of the route that the request took; undefined for `upstream`, and if the request was not forwarded. */
   readonly route: string | undefined
@@ -81,6 +83,7 @@ export function createAccessLog(
   return (access) => {
     const {
       status,
+      isIncomplete,
       durationMs,
       route,
       routedBy,
@@ -98,6 +101,7 @@ export function createAccessLog(
       {
         ...named,
         status,
+        incomplete: isIncomplete || undefined,
         durationMs: Math.round(durationMs * 1000) / 1000,
         route,
         routedBy,

@@ -1,8 +1,12 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect as connectHttp2, constants } from 'node:http2'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { startBackend } from '../support/http/backend.ts'
+import { startBackend, startRawBackend, type RawBackend } from '../support/http/backend.ts'
 import { send, sendRaw, startGateway } from '../support/gateway/gateway.ts'
-import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { eventually } from '../support/wait/eventually.ts'
 
 test('each request has one access line, without query or key, and without the address if LOG_ADDRESSES=0', async () => {
   const backend = await startBackend()
@@ -76,6 +80,64 @@ test('a response before any rule is matched has an access line too, with the cli
   const { body } = await send(gateway.adminPort, 'GET', '/metrics')
   for (const counted of ['{class="2xx"} 1', '{class="4xx"} 8', '{class="5xx"} 1'])
     expect(body).toContain(`sluice_requests_total${counted}\n`)
+})
+
+/** Starts a backend that sends the head and a part of each response, and a gateway in front of it. */
+async function startHalfAnswering(): Promise<{ gateway: HostedGateway; backend: RawBackend }> {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf'))
+  })
+  return { gateway: await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' }), backend }
+}
+
+test('a response that the backend cuts off is incomplete in the access line', async () => {
+  const { gateway, backend } = await startHalfAnswering()
+  const client = connect(gateway.port, '127.0.0.1')
+  client.write('GET /cut HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(client, 'data')
+  backend.connections[0]?.end()
+  const [line] = await gateway.waitForLine(/^.*"path":"\/cut".*$/)
+  expect(JSON.parse(line)).toMatchObject({ status: 200, incomplete: true })
+})
+
+test('a response whose client disconnects is incomplete in the access line', async () => {
+  const { gateway } = await startHalfAnswering()
+  const client = connect(gateway.port, '127.0.0.1')
+  client.write('GET /left HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(client, 'data')
+  client.destroy()
+  const [line] = await gateway.waitForLine(/^.*"path":"\/left".*$/)
+  expect(JSON.parse(line)).toMatchObject({ status: 200, incomplete: true })
+})
+
+test('a response whose HTTP/2 stream the client resets is incomplete in the access line', async () => {
+  const { gateway } = await startHalfAnswering()
+  const session = connectHttp2(`http://127.0.0.1:${gateway.port}`)
+  onTestFinished(() => session.destroy())
+  const stream = session.request({ ':path': '/reset' })
+  await once(stream, 'response')
+  stream.close(constants.NGHTTP2_CANCEL)
+  const [line] = await gateway.waitForLine(/^.*"path":"\/reset".*$/)
+  expect(JSON.parse(line)).toMatchObject({ status: 200, incomplete: true })
+})
+
+test('a whole response, and a request without one, are not incomplete in the access line', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', (head: Buffer) => {
+      if (head.includes('/whole')) socket.end('HTTP/1.1 200 OK\r\n\r\nup to the end')
+    })
+  })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1' })
+  await gateway.send('GET', '/whole')
+  const client = connect(gateway.port, '127.0.0.1')
+  client.write('GET /unanswered HTTP/1.1\r\nHost: a\r\n\r\n')
+  await eventually('the backend has the request', () => backend.connections.length === 2)
+  client.destroy()
+  const [whole] = await gateway.waitForLine(/^.*"path":"\/whole".*$/)
+  const [unanswered] = await gateway.waitForLine(/^.*"path":"\/unanswered".*$/)
+  expect(JSON.parse(whole)).not.toHaveProperty('incomplete')
+  expect(JSON.parse(unanswered)).toMatchObject({ status: 0 })
+  expect(JSON.parse(unanswered)).not.toHaveProperty('incomplete')
 })
 
 test('a WebSocket request counts as finished once its tunnel is open', async () => {

@@ -7,6 +7,7 @@ const access: Access = {
   method: 'POST',
   path: '/login',
   status: 429,
+  isIncomplete: false,
   durationMs: 1.23456,
   route: undefined,
   routedBy: undefined,
