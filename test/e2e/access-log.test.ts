@@ -82,6 +82,24 @@ test('a response before any rule is matched has an access line too, with the cli
     expect(body).toContain(`sluice_requests_total${counted}\n`)
 })
 
+test('a body over the limit that cuts off a response is counted, and in the access line', async () => {
+  const backend = await startRawBackend((socket) => {
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'),
+    )
+  })
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, ACCESS_LOG: '1', MAX_BODY_SIZE: '10' })
+  const client = connect(gateway.port, '127.0.0.1')
+  client.write('POST /long HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
+  await once(client, 'data')
+  client.write(`14\r\n${'x'.repeat(20)}\r\n`)
+  const [line] = await gateway.waitForLine(/^.*"path":"\/long".*$/)
+  const rejected = 'the body is too large (MAX_BODY_SIZE)'
+  expect(JSON.parse(line)).toMatchObject({ status: 200, incomplete: true, rejected })
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(body).toContain('sluice_rejected_requests_total{reason="body-too-large"} 1')
+})
+
 /** Starts a backend that sends the head and a part of each response, and a gateway in front of it. */
 async function startHalfAnswering(): Promise<{ gateway: HostedGateway; backend: RawBackend }> {
   const backend = await startRawBackend((socket) => {

@@ -284,10 +284,8 @@ export class Forwarding implements UpstreamExchange {
   #rejectBody(): void {
     const { request, response } = this.#forwarded
     this.abandon('the request body is over the limit')
+    this.#forwarded.onBodyOverLimit()
     if (this.#delivery.hasBegun) this.#truncateResponse('aborted')
-    else {
-      this.#forwarded.onBodyOverLimit()
-      sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)
-    }
+    else sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)
   }
 }
