@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
   existsSync,
+  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -8,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
@@ -171,6 +172,29 @@ describe('the entry points for tests', () => {
     const compiler = join(repositoryRoot, 'node_modules/typescript-7/bin/tsc')
     await run([process.execPath, compiler, '-p', folder], { cwd: folder })
   })
+
+  test.for(['typescript/bin/tsc6', 'typescript-7/bin/tsc'])(
+    'the types of sluice/embedded are complete without those of Node, in a project whose lib has no AsyncDisposable: %s',
+    async (compiler) => {
+      const folder = join(project, compiler.replaceAll('/', '-'))
+      mkdirSync(folder)
+      const code = `import { startSluice } from 'sluice/embedded'
+        const gateway = await startSluice({ upstream: 'http://127.0.0.1:5000' })
+        // @ts-expect-error
+        gateway.nothing()
+        await gateway.close()`
+      writeFileSync(join(folder, 'example.ts'), code)
+      const compilerOptions = { module: 'nodenext', target: 'es2022', strict: true, types: [], noEmit: true }
+      for (const skipLibCheck of [true, false]) {
+        writeFileSync(
+          join(folder, 'tsconfig.json'),
+          JSON.stringify({ compilerOptions: { ...compilerOptions, skipLibCheck } }),
+        )
+        const program = join(repositoryRoot, 'node_modules', compiler)
+        await run([process.execPath, program, '-p', folder], { cwd: folder })
+      }
+    },
+  )
 })
 
 /** The variables of `environment`, for the registry that has the package. */
@@ -199,6 +223,8 @@ test('the package has its entries, and is under 2 MB without its dependencies', 
     typeof paths === 'string' ? [paths] : Object.values(paths),
   )
   for (const entry of entries) expect(existsSync(join(folder, 'package', entry)), entry).toBe(true)
+  const types = globSync('**/*.d.ts', { cwd: join(folder, 'package') }).map((file) => basename(file, '.d.ts'))
+  expect(types.toSorted()).toEqual(['clock', 'sluice', 'sluice-container', 'sluice-yaml', 'start-sluice'])
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
   const bytes = files.reduce((sum, one) => sum + statSync(join(one.parentPath, one.name)).size, 0)
   expect(bytes).toBeLessThan(2_000_000)

@@ -1,9 +1,12 @@
+// For `AsyncDisposable`: without this the type of a gateway would be `any` in projects whose `lib` does not have it.
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { SluiceClock } from './clock.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
 /** The variables that `secrets` may have. `REDIS_URL` is one because it may have a password. */
 export type SecretName = 'DEVICE_SECRET' | 'WEBHOOK_SECRET' | 'REDIS_URL' | 'ADMIN_TOKEN'
 
+/** What `startSluice` takes. */
 export type SluiceOptions = {
   /** The backend: `http://127.0.0.1:5000`. */
   readonly upstream: string
@@ -21,6 +24,7 @@ export type SluiceOptions = {
 export type Sluice = AsyncDisposable & {
   /** The URL for clients: `http://127.0.0.1:PORT`, `https:` with a certificate. */
   readonly url: string
+  /** The port of `url`. */
   readonly port: number
   /** The URL of the admin listener, with health, metrics and the operators' interface. */
   readonly adminUrl: string

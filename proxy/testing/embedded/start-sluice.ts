@@ -11,9 +11,6 @@ const MIN_NODE_MAJOR = 24
  * Starts a gateway in this process, for tests. It is the same as `sluice run` with one process, except that it does not handle signals or
  * uncaught exceptions, and does not read the environment.
  *
- * The gateway is imported dynamically: an older Node would report a syntax error before any code runs, and `require` cannot load modules
- * with top-level await.
- *
  * @throws SettingsError (an Error with a list of `problems`) for settings that `sluice validate` refuses; Error if a port cannot be opened,
  *   or Node is too old
  */
@@ -23,6 +20,7 @@ export async function startSluice(options: SluiceOptions): Promise<Sluice> {
     throw new Error(
       `sluice/embedded needs Node.js ${MIN_NODE_MAJOR} or later, and this is ${node} (${process.execPath})`,
     )
+  // Dynamically: an older Node would report a syntax error before any code runs, and `require` cannot load modules with top-level await.
   const { startHere } = await import('./start-here.ts')
   return startHere(options)
 }

@@ -76,6 +76,7 @@ export class StartedSluiceContainer extends AbstractStartedContainer {
     return `http://${this.getHost()}:${this.getMappedPort(CLIENT_PORT)}`
   }
 
+  /** The admin listener of this container: its URL from this machine, and its token. */
   getAdmin(): SluiceAdmin {
     return { url: `http://${this.getHost()}:${this.getMappedPort(ADMIN_PORT)}`, token: this.#token }
   }
