@@ -196,6 +196,42 @@ test('the embedded gateway refuses options and secrets that it does not know', a
   })
 })
 
+test.each<[string, unknown, string]>([
+  ['no options', undefined, 'upstream: missing, needs the URL of the backend'],
+  ['no upstream', { upstream: undefined }, 'upstream: missing, needs the URL of the backend'],
+  [
+    'a clock that tells no time',
+    { upstream: 'http://x', clock: {} },
+    'clock: needs a clock from createClock()',
+  ],
+])('the embedded gateway refuses %s', async (_, options, problem) => {
+  await expect(startSluice(options as SluiceOptions)).rejects.toMatchObject({ problems: [problem] })
+})
+
+test('the mistakes that an embedded gateway lists speak of no environment and no line, which it has not read', async () => {
+  const rule = { name: 'a', match: 'GET /', requests: 1, window: '1m' }
+  const disabled = { rateLimitingDisabled: true } as object
+  const started = startSluice({ upstream, limits: [rule, rule], settings: disabled })
+  await expect(started).rejects.toMatchObject({
+    problems: [
+      'unknown field "rateLimitingDisabled", which is a variable of the environment and not read here',
+      'rule "a", name: duplicate name, another rule has the same',
+    ],
+  })
+  const withVariable = startSluice({ upstream, settings: { requestHeaders: { 'x-home': '${HOME}' } } })
+  await expect(withVariable).rejects.toMatchObject({
+    problems: [
+      '${HOME} stands for a variable of the environment, which is not read here: for the text, write $${HOME}',
+    ],
+  })
+})
+
+test('the clock of a test shows the value that it refuses as a time', () => {
+  expect(() => {
+    createClock().advance(NaN)
+  }).toThrow('advance: got NaN, needs milliseconds or a time such as 15m')
+})
+
 test('an embedded gateway takes the secrets that its rules, webhooks and Redis need', async () => {
   const limit = {
     name: 'login',

@@ -1,3 +1,5 @@
+import { inspect } from 'node:util'
+
 /** The clock of the limits: monotonic milliseconds from an arbitrary origin. */
 export type SluiceClock = { now(): number }
 
@@ -36,5 +38,5 @@ function millisecondsOf(time: number | string): number {
   const [, count, unit = ''] = /^(\d+)([a-z]+)$/.exec(String(time)) ?? []
   const ms = typeof time === 'number' ? time : Number(count) * (unitsMs.get(unit) ?? Number.NaN)
   if (Number.isFinite(ms) && ms >= 0) return ms
-  throw new TypeError(`advance: got ${JSON.stringify(time)}, needs milliseconds or a time such as 15m`)
+  throw new TypeError(`advance: got ${inspect(time)}, needs milliseconds or a time such as 15m`)
 }

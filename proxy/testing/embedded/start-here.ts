@@ -63,13 +63,9 @@ export async function startHere(options: SluiceOptions): Promise<Sluice> {
 }
 
 function readOptions(options: SluiceOptions): GatewaySettings {
+  const mistakes = mistakesInOptions(options)
+  if (mistakes.length > 0) throw new SettingsError(mistakes)
   const { upstream, limits, clock, secrets, settings: others } = options
-  // JavaScript does not check the types.
-  const unknown = [
-    ...unknownNames('option', options, optionNames),
-    ...unknownNames('secret', secrets, secretNames),
-  ]
-  if (unknown.length > 0) throw new SettingsError(unknown)
   const written = { ...defaults, ...others, upstream, ...(limits && { limits }) }
   const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
   const file = join(folder, 'sluice.yaml')
@@ -90,6 +86,19 @@ function readOptions(options: SluiceOptions): GatewaySettings {
   return settings
 }
 
+/** Finds what the types refuse: JavaScript does not check them. */
+function mistakesInOptions(options: Partial<SluiceOptions> | null | undefined): string[] {
+  const given = options ?? {}
+  const { upstream, clock, secrets } = given
+  return [
+    ...unknownNames('option', given, optionNames),
+    ...unknownNames('secret', secrets, secretNames),
+    // The gateway would take its default, and a test would pass or fail by what happens to listen there.
+    ...(upstream === undefined ? ['upstream: missing, needs the URL of the backend'] : []),
+    ...(clock && typeof clock.now !== 'function' ? ['clock: needs a clock from createClock()'] : []),
+  ]
+}
+
 function unknownNames(kind: string, given: object = {}, known: readonly string[]): string[] {
   return Object.keys(given)
     .filter((name) => !known.includes(name))
@@ -101,12 +110,22 @@ function unknownNames(kind: string, given: object = {}, known: readonly string[]
     })
 }
 
-/** Says where a secret is set here: messages name the environment, which is not read. */
+/** Rewrites what a message says about the environment, which is not read, and about lines of a file, which the user does not have. */
 function nameOptions(problem: string): string {
-  return problem.replace(
-    /\b(DEVICE_SECRET|WEBHOOK_SECRET|REDIS_URL|ADMIN_TOKEN) in the environment(?: \(or \w+_FILE\))?/,
-    '$1 in secrets',
-  )
+  return problem
+    .replace(
+      /\b(DEVICE_SECRET|WEBHOOK_SECRET|REDIS_URL|ADMIN_TOKEN) in the environment(?: \(or \w+_FILE\))?/,
+      '$1 in secrets',
+    )
+    .replace(
+      /, set \w+ in the environment instead$/,
+      ', which is a variable of the environment and not read here',
+    )
+    .replace(/\bthe (rule|route) on line 1 has/, 'another $1 has')
+    .replace(
+      /^the variable (\w+) is not set: .*/,
+      '${$1} stands for a variable of the environment, which is not read here: for the text, write $$${$1}',
+    )
 }
 
 function composeAdminOf(
