@@ -74,6 +74,12 @@ function firstOfLine(errors: readonly YAMLError[], lineAt: (offset: number) => n
   )
 }
 
+/** Returns the name of the field that a text begins with, without its quotes. */
+function nameAt(text: string): string | undefined {
+  const [written, , quoted] = /^(["'])([^\n]*?)\1(?=\s*:)|^[^\s:]*/.exec(text) ?? []
+  return quoted ?? written
+}
+
 /** @param isSpread whether a key spans several lines, which missing quotes would not explain */
 function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isSpread: boolean): Blame {
   const slip = structural.has(code) ? slipIn(lineOf(text, offset)) : undefined
@@ -87,7 +93,7 @@ function blameFor({ code, message, pos: [offset] }: YAMLError, text: string, isS
     return { offset, text: wrongIndent }
   switch (code) {
     case 'DUPLICATE_KEY':
-      return { offset, text: `duplicate field ${showValue(/^[^\s:]*/.exec(text.slice(offset))?.[0])}` }
+      return { offset, text: `duplicate field ${showValue(nameAt(text.slice(offset)))}` }
     case 'MULTIPLE_DOCS':
       return { offset, text: 'a second YAML document begins here, needs exactly one' }
     case 'BAD_ALIAS':
