@@ -1,4 +1,4 @@
-import { Argument, Command, Option } from 'commander'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { describeVerbs } from './command-tree.ts'
 import type { ExplainOptions } from './explain/verb.ts'
 import { addOperatorVerbs } from './operate/operator-verbs.ts'
@@ -33,17 +33,17 @@ function addGatewayVerbs(program: Command, report: Report): void {
   program
     .command('run')
     .description('start the gateway; it logs to standard output and stops on SIGTERM and SIGINT')
-    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
-    .option('--upstream <url>', 'the backend (UPSTREAM_URL)')
-    .option('--port <number>', 'where clients connect (PORT)')
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml', notEmpty)
+    .option('--upstream <url>', 'the backend (UPSTREAM_URL)', notEmpty)
+    .option('--port <number>', 'where clients connect (PORT)', notEmpty)
     .option('--json', 'has no effect: the log is JSON unless standard output is a terminal')
     .addHelpText('after', example('sluice run --upstream http://127.0.0.1:5000 --port 8080'))
     .action(async (options: RunOptions) => (await import('./run.ts')).run(options))
 
   withJson(program.command('validate'))
     .description('check the settings as the gateway does at startup, and print every mistake')
-    .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml')
-    .option('--config <file>', 'the same as FILE, as for the other verbs')
+    .argument('[file]', 'the settings file, by default CONFIG_FILE or sluice.yaml', notEmpty)
+    .option('--config <file>', 'the same as FILE, as for the other verbs', notEmpty)
     .addHelpText('after', example('sluice validate sluice.yaml'))
     .action(async (file: string | undefined, options: ValidateOptions) => {
       report((await import('./settings/validate.ts')).validate(file, options))
@@ -85,7 +85,7 @@ function addTableVerbs(program: Command, report: Report): void {
       '-d, --data <text>',
       'the body, or @FILE, or @- for standard input; JSON or a form, unless a header says another Content-Type',
     )
-    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml', notEmpty)
     .option('--admin <url>', 'ask the running gateway with this admin listener; the token is in ADMIN_TOKEN')
     .addHelpText(
       'after',
@@ -102,7 +102,7 @@ function addTableVerbs(program: Command, report: Report): void {
   withJson(program.command('replay'))
     .description('show what the limits would have done to the requests in access logs')
     .argument('<log...>', 'plain, gzip or zstd; - for standard input')
-    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml')
+    .option('--config <file>', 'the settings file (CONFIG_FILE), by default sluice.yaml', notEmpty)
     .addOption(
       new Option('--format <name>', 'format of the lines; auto detects it for each line')
         .choices(formatNames)
@@ -132,6 +132,12 @@ function addPresetVerb(program: Command, report: Report): void {
     .action(async (name: string | undefined, options: Json) => {
       report((await import('./settings/presets.ts')).presets(name, options))
     })
+}
+
+/** Refuses an empty value, as a shell passes it for an unset variable: the settings would be taken from elsewhere. */
+function notEmpty(value: string): string {
+  if (value === '') throw new InvalidArgumentError('It is empty.')
+  return value
 }
 
 function collect(value: string, before: readonly string[]): string[] {

@@ -53,6 +53,19 @@ describe('usage', () => {
     },
   )
 
+  test.each([
+    [['validate', '']],
+    [['validate', '--config', '']],
+    [['run', '--upstream', '']],
+    [['explain', 'GET', '/', '--config', '']],
+  ])('%j, with what the shell makes of an unset variable, is wrong usage', async (args) => {
+    const { status, stderr } = await sluice(args)
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: expect.stringContaining('It is empty.') as string,
+    })
+  })
+
   test('each verb has help with an example', async () => {
     const { status, stdout } = await sluice(['--help'])
     expect(status).toBe(0)
