@@ -3,6 +3,7 @@ import type { ClientRequest } from '../http/message/client-request.ts'
 import type { Charge } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { Peer } from '../request/addresses/client-address.ts'
+import { tellsOutcome } from '../request/outcome.ts'
 import type { HiddenCookies } from '../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from './handler-options.ts'
 
@@ -28,6 +29,7 @@ export function withDeviceCookies(
 ): string[] {
   const kept = [...hidden.withoutSetCookies(fields)]
   if (!options.devices || mayBeShared(request, kept) || isPostedByOtherSite(request)) return kept
+  if (!tellsOutcome(status, request.headers)) return kept
   const isSecure = options.scheme === 'https' || (peer.trusted && wasSentOverHttps(request))
   const cookies = request.headers.cookie ?? ''
   const onIssued = (policy: Policy): void => options.telemetry.deviceIssued(policy)

@@ -16,6 +16,7 @@ import {
   withRequestedUnits,
 } from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
+import { tellsOutcome } from '../request/outcome.ts'
 import type { RequestedCharges } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
@@ -133,13 +134,14 @@ export class ForwardedRequest {
 
   /** @param states a state has a reservation, or a policy hides a header of the response */
   reserve(states: readonly PolicyState[]): void {
-    const { options, report, charges } = this.#exchange
+    const { options, report, charges, request } = this.#exchange
     const { limiter, limitHeaders, telemetry, onCostUnread } = options
     const settling = {
       limiter,
       limitHeaders,
       hidden: charges.flatMap(({ policy }) => hiddenHeaders(policy)),
       requestBytes: () => this.delivery?.sentBytes ?? 0,
+      tellsOutcome: (status: number) => tellsOutcome(status, request.headers),
       onUnread: (policy: Policy, reason: UnreadCost) => {
         telemetry.costUnread(policy, reason)
         onCostUnread(policy, reason, report.requestId)

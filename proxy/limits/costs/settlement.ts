@@ -7,7 +7,9 @@ import {
   type CostSource,
   type Policy,
   type SingleCostSource,
+  type StatusRange,
 } from '../../policy.ts'
+import { singleParts } from '../../policy/partition.ts'
 import type { UnreadCost } from '../../telemetry/telemetry.ts'
 import { createBodyReader, unitsFrom, type BodyReader } from './body-reader.ts'
 import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
@@ -30,6 +32,8 @@ export type SettlementOptions = {
   readonly onUnread: (policy: Policy, reason: UnreadCost) => void
   /** Bytes of the request's body that were sent to the backend. */
   readonly requestBytes: () => number
+  /** Whether the status code of the response says how the request has ended; always, if undefined. */
+  readonly tellsOutcome?: (status: number) => boolean
 }
 
 /**
@@ -91,12 +95,18 @@ export class Settlement {
     for (const reservation of this.#open.splice(0)) {
       const { countStatus, cost } = reservation.charge.policy
       const { settle: source } = cost ?? {}
-      if (countStatus && !includesStatus(countStatus, head.status)) this.#settle(reservation, 0)
+      if (countStatus && !this.#mayBeIn(countStatus, head.status, reservation)) this.#settle(reservation, 0)
       else if (source) this.#settleByHead(reservation, source, head)
       else this.#settle(reservation, reservation.units)
     }
     if (this.#waiting.length > 0) this.#openBody(head)
     return this.#hidden.size === 0 ? head : { ...head, fields: this.#withoutHidden(head.fields) }
+  }
+
+  /** Under a rule by account, calls whose outcome the status does not say count: any of them may be a failed sign-in. */
+  #mayBeIn(ranges: readonly StatusRange[], status: number, { charge }: Reservation): boolean {
+    if (includesStatus(ranges, status)) return true
+    return countsByAccount(charge.policy) && this.#options.tellsOutcome?.(status) === false
   }
 
   /** Returns the trailers without those to hide from the client: name, value, name, value…; names in lower case. */
@@ -246,4 +256,8 @@ function stateAfter(state: PolicyState, givenBack: number): PolicyState {
   const remaining = Math.max(0, Math.min(policy.quota, after.remaining))
   const isUnused = remaining === policy.quota && !policy.calendar
   return { ...state, remaining, resetMs: isUnused ? policy.windowMs : after.resetMs }
+}
+
+function countsByAccount({ device, partition }: Policy): boolean {
+  return device !== undefined || singleParts(partition).some(({ kind }) => kind === 'body')
 }

@@ -1,0 +1,13 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/**
+ * Whether the status code of a response says how the request has ended. For a batch of calls it may not: 207 (Multi-Status) has a status for
+ * each call in its body, and tRPC answers 200 before any call has run if the client asks for a stream of lines.
+ *
+ * @param headers those of the request
+ */
+export function tellsOutcome(status: number, headers: IncomingHttpHeaders): boolean {
+  return status !== 207 && headers['trpc-accept'] === undefined && !asksForLines.test(headers.accept ?? '')
+}
+
+const asksForLines = /application\/jsonl/i
