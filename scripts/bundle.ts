@@ -50,6 +50,8 @@ async function bundle(): Promise<void> {
     external: (id) =>
       /^[@a-z][^:]*$/.test(id) && id !== bundledPackage && !id.startsWith(`${bundledPackage}/`),
     plugins: [ownPlace],
+    // No comment with the path of each module: the files are loaded at each start.
+    experimental: { attachDebugInfo: 'none' },
   })
   const { output } = await build.generate({
     format: 'esm',

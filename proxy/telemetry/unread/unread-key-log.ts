@@ -29,6 +29,5 @@ export function createUnreadKeyLog(log: Log): (policy: Policy, reason: UnreadKey
       'cannot read the key in request bodies (key: body): counting these requests by address',
     ),
   )
-  return (policy, reason, requestId) =>
-    logPaced(`${reason} ${policy.name}`, { policy, reason, requestId })
+  return (policy, reason, requestId) => logPaced(`${reason} ${policy.name}`, { policy, reason, requestId })
 }
