@@ -38,6 +38,9 @@ function bodyOrReason(sent: SentBody | 'gone'): Buffer | UnreadReserve | 'gone' 
   return sent.isWhole ? sent.bytes : 'size'
 }
 
+/** The methods for which `Range` is defined. The answer to HEAD has the status of that to GET. */
+const readMethods = new Set(['GET', 'HEAD'])
+
 const noBytes: Buffer = Buffer.alloc(0)
 
 /** The current owner of the request's body: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
@@ -214,6 +217,7 @@ export class ForwardedRequest {
         protocolVersion: request.httpVersion,
         maxForwards: remainingForwards(request),
         bodyIsRead: this.#settlement?.readsBody ?? false,
+        withoutByteRange: (this.#settlement?.countsOk ?? false) && !readMethods.has(request.method),
         traceHeaders: trace?.headers,
         withoutCookies: options.hiddenCookies?.withoutCookies,
       }),

@@ -34,6 +34,8 @@ export type Provenance = {
   readonly maxForwards: number | undefined
   /** The cost is read from the response's body, so the client may not ask for a compressed or partial response. */
   readonly bodyIsRead?: boolean
+  /** `Range` of bytes is removed, as servers must ignore it for this method (RFC 9110 section 14.2), but not all do. */
+  readonly withoutByteRange?: boolean
   /** The headers of the trace: name, value, name, value…; undefined without tracing. */
   readonly traceHeaders?: readonly string[] | undefined
   /** Removes cookies that the backend must not get; undefined if it gets all of them. */
@@ -137,6 +139,7 @@ function passOn(
     switch (field.role) {
       case 'end-to-end':
         if (from.bodyIsRead && changesBody.has(field.name)) break
+        if (from.withoutByteRange && field.name === 'range' && ofBytes.test(value)) break
         if (field.decides || !named?.has(field.name)) fields.add(field, value)
         break
       case 'reference':
@@ -195,6 +198,8 @@ function addDecisive(received: Received, field: HeaderName, value: string): void
 
 /** Request headers that ask for a compressed or partial response. */
 const changesBody = new Set(['accept-encoding', 'range'])
+
+const ofBytes = /^bytes/i
 
 /** Methods that usually have a body: backends answer 411 if its length is missing (RFC 9110 section 8.6). */
 const expectsContent = new Set(['POST', 'PUT', 'PATCH'])

@@ -89,6 +89,13 @@ export class Settlement {
     return this.#open.some(({ charge }) => readsResponseBody(charge.policy))
   }
 
+  /** Whether a rule counts responses with the status 200. A partial response has another one, 206 or 416. */
+  get countsOk(): boolean {
+    return this.#open.some(
+      ({ charge: { policy } }) => policy.countStatus && includesStatus(policy.countStatus, 200),
+    )
+  }
+
   /** Called when the backend responds. Returns the response without the headers to hide from the client. */
   onHead<Head extends ResponseHead>(head: Head): Head {
     this.#head = head
