@@ -266,6 +266,39 @@ test('login-protection: failures, then all attempts', async () => {
   expect(await passed('POST', '/users/password')).toBe(5)
 })
 
+/** Any status of an error, as `Accept`, `?format=xml` or a field that is a list makes of a wrong password in Rails, Spring or WordPress. */
+const asOtherError = (sent: number): string => String([406, 500, 415, 502][sent % 4])
+
+test.each([
+  ['login-protection', '/login', 5],
+  ['login-protection', '/sessions', 5],
+  ['wordpress', '/wp-login.php', 4],
+  ['django-admin', '/admin/login', 3],
+  ['grafana', '/login', 5],
+  ['mediawiki', '/wiki/Special:UserLogin', 5],
+])(
+  '%s: wrong passwords for %s count whatever error a client makes of their status',
+  async (name, path, max) => {
+    const { passed } = await startPreset(name, answerTests)
+    expect(await passed('POST', path, (sent) => ({ headers: { 'x-test': asOtherError(sent) } }))).toBe(max)
+  },
+)
+
+test('account-shield: wrong passwords count whatever error a client makes of their status', async () => {
+  const { passed } = await startPreset('account-shield', answerTests)
+  for (const path of ['/login', '/sessions', '/accounts/login', '/wp-login.php']) {
+    const guess = (sent: number): SendOptions => ({
+      headers: {
+        'content-type': 'application/json',
+        'x-forwarded-for': `198.18.${sent}.1`,
+        'x-test': asOtherError(sent),
+      },
+      body: JSON.stringify({ username: 'owner', password: 'x' }),
+    })
+    expect(await passed('POST', path, guess), path).toBe(5)
+  }
+})
+
 test('llm-gateway: tokens that responses name, by key, and wrong keys by address', async () => {
   const { passed } = await startPreset('llm-gateway', (request, response) => {
     if (request.headers.authorization?.includes('wrong') === true) response.writeHead(401).end()
