@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Charge } from '../proxy/limits/limiter.ts'
-import { createMemoryLimiter } from '../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../proxy/limits/store/memory/limiter.ts'
 import { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limits/store/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
@@ -121,7 +121,7 @@ async function measureRedis(measured: Subject): Promise<string> {
 /** Measures the same with embedded counters, on a clock that advances by the time for one request at each request. */
 function measureEmbedded(measured: Subject): string {
   let nowMs = 0
-  const limiter = createMemoryLimiter({ maxKeys: 100_000, seed: 1, now: () => nowMs })
+  const limiter = new MemoryLimiter({ maxKeys: 100_000, seed: 1, now: () => nowMs })
   const ask = (from: number, to: number): void => {
     for (let request = from; request < to; request++) {
       nowMs += 1000 / ratePerSecond

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
 import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
 import { makePolicy } from '../support/limiter/limiters.ts'
 import { installDebianPackages } from '../support/run/packages.ts'
@@ -111,7 +111,7 @@ test(
       algorithm: 'token-bucket',
       over: { delayMs: burst * unitMs + clockMs, waiting: 1000 },
     })
-    const limiter = createMemoryLimiter({ maxKeys: 10, seed: 1, now: () => nowMs })
+    const limiter = new MemoryLimiter({ maxKeys: 10, seed: 1, now: () => nowMs })
     const counted = { admitted: 0, delayed: 0, refused: 0, atBorder: 0 }
     const wrong: string[] = []
     for (const { arrivedMs, tookMs, status, n } of arrivals) {

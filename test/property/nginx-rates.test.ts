@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll } from '../support/limiter/limiters.ts'
 import { runs } from '../support/random/runs.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
@@ -36,7 +36,7 @@ function sluice(requests: number, per: 's' | 'm', burst: number): Lets {
   const rule = `{ name: a, match: GET /, algorithm: token-bucket, requests: ${requests}, window: 1${per}, burst: ${burst + 1} }`
   const policies = loadWithFile(`limits: [${rule}]`).settings.rules.map(({ policy }) => policy)
   let clockMs = 0
-  const limiter = createMemoryLimiter({ maxKeys: 10, seed: 1, now: () => clockMs })
+  const limiter = new MemoryLimiter({ maxKeys: 10, seed: 1, now: () => clockMs })
   return (nowMs) => {
     clockMs = nowMs
     return limiter.decide(chargeAll('ip:192.0.2.1', policies)).outcome === 'allowed'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createMemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
 import { createDescriber, keyOf, keyPrefixOf } from '../../proxy/limits/store/redis/keys.ts'
 import { decideScript } from '../../proxy/limits/store/redis/scripts/decide.ts'
 import { algorithms } from '../../proxy/limits/algorithms/registry.ts'
@@ -52,7 +52,7 @@ test('embedded counters decide as the model does', () => {
   fc.assert(
     fc.property(turns, (turns) => {
       let nowMs = 1000
-      const limiter = createMemoryLimiter({ maxKeys: 100, seed: 7, now: () => nowMs })
+      const limiter = new MemoryLimiter({ maxKeys: 100, seed: 7, now: () => nowMs })
       const model = createCountingModel()
       for (const { stepMs, requests } of turns) {
         nowMs += stepMs

@@ -9,7 +9,7 @@ import { RedisWithFallback } from './outage/redis-with-fallback.ts'
 import { onResetMessage, IpcLimiter } from './workers/worker-limiter.ts'
 import type { LimiterPort } from './workers/worker-messages.ts'
 import type { Charge, Limiter } from '../limiter.ts'
-import { createMemoryLimiter, type MemoryLimiter } from './memory/limiter.ts'
+import { MemoryLimiter } from './memory/limiter.ts'
 import { keyPrefixOf } from './redis/keys.ts'
 import { operatorTimeoutMs, RedisOperations } from './redis/operations.ts'
 import { hasLease, Leasing } from './leases/leasing.ts'
@@ -82,10 +82,12 @@ export function createLimiter(
 export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter {
   const { storeMaxKeys, seed, now, wallNow, telemetry, onForget } = options
   const plans = createMemoryPlans()
-  const embedded = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow, plans })
+  const embedded = new MemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow, plans })
   observeMemory(telemetry, embedded)
   return {
-    ...embedded,
+    decide: embedded.decide,
+    settle: (reservation, costUnits) => embedded.settle(reservation, costUnits),
+    useTable: (policies) => embedded.useTable(policies),
     plans,
     storeState: () => 'memory',
     inspect: (charges) =>
@@ -206,7 +208,7 @@ function createSharedCounters(
 /** The limiter of a worker without Redis: the counters are embedded in the primary process. */
 export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
   const { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, onForget } = options
-  const local = createMemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
+  const local = new MemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
   let loggedAtMs = -Infinity
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     local.forget(policyName, partitionKey)

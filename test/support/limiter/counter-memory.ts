@@ -1,4 +1,4 @@
-import { createMemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
 import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
@@ -14,7 +14,7 @@ const clients = Number(process.argv[4] ?? 1_000_000)
 const others = 0.3 * clients
 const policies = [makePolicy('login', 30, 900_000, { algorithm })]
 let nowMs = 0
-const limiter = createMemoryLimiter({ maxKeys: clients, seed: 20_261, now: () => nowMs })
+const limiter = new MemoryLimiter({ maxKeys: clients, seed: 20_261, now: () => nowMs })
 
 function ask(from: number, to: number): void {
   for (let i = from; i < to; i++) {

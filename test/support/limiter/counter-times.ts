@@ -1,4 +1,4 @@
-import { createMemoryLimiter, type MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll, makePolicy, readTable } from './limiters.ts'
 
 /*
@@ -36,8 +36,7 @@ function median(numbers: number[]): number {
   return numbers.sort((a, b) => a - b)[numbers.length >> 1] ?? NaN
 }
 
-const makeLimiter = (): MemoryLimiter =>
-  createMemoryLimiter({ maxKeys: room, seed: 20_261, now: () => nowMs })
+const makeLimiter = (): MemoryLimiter => new MemoryLimiter({ maxKeys: room, seed: 20_261, now: () => nowMs })
 const roomy = makeLimiter()
 const full = makeLimiter()
 timeUsual(roomy, 0, room - others)

@@ -7,7 +7,7 @@ import { countsNothing, createUnservedRequest, noEntries } from '../../../limits
 import type { Charge, Decision } from '../../../limits/limiter.ts'
 import { compileTable, type RequestTable } from '../../../limits/request-table.ts'
 import { compileRules } from '../../../limits/rules/rule-table.ts'
-import { createMemoryLimiter } from '../../../limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../limits/store/memory/limiter.ts'
 import type { DecisionTable, RequestContext, Verdict } from '../../../limits/verdict.ts'
 import { requestedUnits, type Policy, type Rule } from '../../../policy.ts'
 import type { Geo } from '../../../request/addresses/geo/geo.ts'
@@ -59,7 +59,7 @@ class LogReplay {
   readonly #defaultHost: string | undefined
   readonly #excluded: Excluded
   readonly #counter: OutcomeCounter
-  readonly #limiter: ReturnType<typeof createMemoryLimiter>
+  readonly #limiter: MemoryLimiter
   readonly #bans: LogBans
   readonly #current: Omit<DecisionTable, 'limiter'>
   /** The rules that are limited to some hosts, compiled without their hosts. */
@@ -77,7 +77,7 @@ class LogReplay {
     this.#defaultHost = defaultHost
     this.#excluded = excluded
     this.#counter = new OutcomeCounter(table.written, SEED)
-    this.#limiter = createMemoryLimiter({ maxKeys, seed: SEED, now, wallNow: now })
+    this.#limiter = new MemoryLimiter({ maxKeys, seed: SEED, now, wallNow: now })
     this.#bans = createLogBans(now)
     this.#current = {
       ...table,

@@ -2,7 +2,7 @@ import type { Log } from '../../../../shared/log.ts'
 import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
-import { createMemoryLimiter, type MemoryLimiter } from '../memory/limiter.ts'
+import { MemoryLimiter } from '../memory/limiter.ts'
 import { RedisLimiter, type RedisHooks } from '../redis/limiter.ts'
 import { createRedisNodes, nodesOf, onlyNode, type RedisNodes } from '../redis/nodes.ts'
 import type { RedisClient } from '../redis/run-script.ts'
@@ -53,7 +53,7 @@ export class RedisWithFallback {
     const shardOf = redis.isCluster ? nodes.slotOfClient : undefined
     this.#redis = redis
     this.#nodes = nodes
-    this.local = createMemoryLimiter({ maxKeys, seed, now, wallNow, shardOf })
+    this.local = new MemoryLimiter({ maxKeys, seed, now, wallNow, shardOf })
     this.shared = new RedisLimiter({
       ...options,
       nodes,

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import type { CalendarWindow, Policy } from '../../../../proxy/policy.ts'
 import { instants } from '../../../support/calendar/instants.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
@@ -27,7 +27,7 @@ function stateOf(decision: ReturnType<MemoryLimiter['decide']>): object {
 beforeEach(() => {
   nowMs = 5_000
   aheadMs = 0
-  limiter = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => nowMs, wallNow: () => nowMs + aheadMs })
+  limiter = new MemoryLimiter({ maxKeys: 100, seed: 1, now: () => nowMs, wallNow: () => nowMs + aheadMs })
 })
 
 describe('counts by the calendar', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { NodeOutages } from '../../../../proxy/limits/store/outage/node-outages.ts'
 import type { RedisLimiter } from '../../../../proxy/limits/store/redis/limiter.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
@@ -22,7 +22,7 @@ test('before the circuit breaker closes, Redis is sent the requests in flight th
     redis: redis as unknown as RedisClient,
     nodes: nodes as unknown as RedisNodes,
     shared: shared as unknown as RedisLimiter,
-    local: createMemoryLimiter({ maxKeys: 10, seed: 1, now: () => 0 }),
+    local: new MemoryLimiter({ maxKeys: 10, seed: 1, now: () => 0 }),
     forgetResets: () => Promise.resolve(),
     now: () => 0,
     log: recordLog().log,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import { createThrottledClients } from '../../../../proxy/limits/clients/throttled-clients.ts'
 import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
-import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { decidePartly } from '../../../../proxy/limits/store/outage/partly-away.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 
@@ -27,7 +27,7 @@ const refused: Decision & { outcome: 'refused' } = {
 }
 
 function createScene() {
-  const local = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000 })
+  const local = new MemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000 })
   let questions = 0
   const decide = (answer: Decision): Promise<Decision> =>
     decidePartly({

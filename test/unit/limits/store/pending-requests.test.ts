@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createMemoryLimiter, type PendingCharge } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter, type PendingCharge } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { PendingRequests } from '../../../../proxy/limits/store/outage/pending-requests.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
 import type { RedisClient } from '../../../../proxy/limits/store/redis/run-script.ts'
@@ -22,7 +22,7 @@ function createScene() {
   const nodeOfShard = Array.from({ length: CLIENTS }, (_, shard) => `node ${shard % 3}`)
   const ofSlot = (shard: number): string => nodeOfShard[shard] ?? ''
   const nodes = { ofSlot, ofClient: (client: string) => ofSlot(shardOf(client)) } as RedisNodes
-  const local = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000, shardOf })
+  const local = new MemoryLimiter({ maxKeys: 100, seed: 1, now: () => 1_000, shardOf })
   const added = new Map<string, number>()
   const done = new Set<string>()
   const asked: string[] = []

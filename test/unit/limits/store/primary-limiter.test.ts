@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { ServedLimiter } from '../../../../proxy/limits/store/workers/primary-limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { doAtOnce } from '../../../../shared/steps.ts'
@@ -16,7 +16,7 @@ let receive: (message: unknown) => void
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] })
-  counters = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => performance.now() })
+  counters = new MemoryLimiter({ maxKeys: 100, seed: 1, now: () => performance.now() })
   served = new ServedLimiter({
     counters,
     policies: [limitTo(5)],

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { delayMsOf } from '../../../../proxy/limits/waiting/delay-of.ts'
 import { makePolicy } from '../../../support/limiter/limiters.ts'
 import { createLimitReq } from '../../../support/limiter/limit-req.ts'
@@ -28,7 +28,7 @@ test('requests are admitted, delayed and refused as by limit_req of nginx withou
         over: { delayMs: (burst - delay) * unitMs, waiting: 1000 },
       })
       let nowMs = 0
-      const limiter = createMemoryLimiter({ maxKeys: 10, seed: 1, now: () => nowMs })
+      const limiter = new MemoryLimiter({ maxKeys: 10, seed: 1, now: () => nowMs })
       for (const part of parts) {
         nowMs += Math.round(part * unitMs)
         const theirs = nginx.decide(nowMs)

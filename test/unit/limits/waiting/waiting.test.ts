@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { createMemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { Waiting } from '../../../../proxy/limits/waiting/waiting.ts'
 import type { Decision, Limiter, Turn } from '../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
@@ -22,7 +22,7 @@ function open(isLate = false): {
   passed: string[]
   delays: number[]
 } {
-  const counters = createMemoryLimiter({ maxKeys: 100, seed: 1, now: () => Date.now() })
+  const counters = new MemoryLimiter({ maxKeys: 100, seed: 1, now: () => Date.now() })
   const passed: string[] = []
   const delays: number[] = []
   const waiting = new Waiting(() => Date.now(), {

@@ -1,6 +1,6 @@
 import { doAtOnce } from '../../../../../shared/steps.ts'
 import { describe, expect, test, vi } from 'vitest'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lists.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
@@ -11,7 +11,7 @@ const hour = 3_600_000
 const kinds = ['fixed', 'sliding', 'token-bucket'] as const
 
 function createLimiter(): MemoryLimiter {
-  return createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => 100 })
+  return new MemoryLimiter({ maxKeys: 1000, seed: 42, now: () => 100 })
 }
 
 /** The remaining quota of the client after one more request. */

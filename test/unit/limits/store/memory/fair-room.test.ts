@@ -5,7 +5,7 @@ import { NONE } from '../../../../../proxy/limits/algorithms/slots/key-index.ts'
 import { Buckets } from '../../../../../proxy/limits/algorithms/token-bucket/buckets.ts'
 import { SlotPool } from '../../../../../proxy/limits/algorithms/slots/slot-pool.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
-import { createMemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { seededRandom } from '../../../../support/random/seeded-random.ts'
 import { testSeed } from '../../../../support/random/seed.ts'
 import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
@@ -29,7 +29,7 @@ test.each(algorithms.filter(({ rule }) => rule.summary !== undefined).map(({ nam
   (algorithm) => {
     for (let round = 0; round < 8; round++) {
       let nowMs = 100
-      const limiter = createMemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
+      const limiter = new MemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
       const ask = (policy: Policy, client: string): string =>
         limiter.decide(chargeAll(client, [policy])).outcome
       const login = makePolicy('login', 5, draw(2, 30) * MINUTE_MS, { algorithm })
@@ -50,7 +50,7 @@ test.each(algorithms.filter(({ rule }) => rule.summary !== undefined).map(({ nam
 
 test('keys that are made up under one of hundreds of rules evict no counter of the others', () => {
   let nowMs = 100
-  const limiter = createMemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
+  const limiter = new MemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
   const flooded = makePolicy('flooded', 5, 60 * MINUTE_MS)
   const others = Array.from({ length: 200 }, (_, i) => makePolicy(`other ${i}`, 1, draw(2, 30) * MINUTE_MS))
   for (let sent = 0; sent < 3 * MAX_KEYS; sent++) {
@@ -136,7 +136,7 @@ test('no running token bucket is evicted while a full one is left, whatever requ
 
 test('a client that has used up its bucket stays limited while others that send little come and go', () => {
   let nowMs = 100
-  const limiter = createMemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
+  const limiter = new MemoryLimiter({ maxKeys: MAX_KEYS, seed: 42, now: () => nowMs })
   const policy = makePolicy('burst', 100, 60 * MINUTE_MS, { algorithm: 'token-bucket' })
   const ask = (client: string): string => limiter.decide(chargeAll(client, [policy])).outcome
   for (let sent = 0; sent < 100; sent++) ask('greedy')

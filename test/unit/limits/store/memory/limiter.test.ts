@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { createMemoryLimiter, type MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
+import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
 
 const short = makePolicy('short', 3, 1_000)
@@ -10,8 +10,8 @@ type Clocked = MemoryLimiter & { advance(durationMs: number): void }
 
 function createLimiter(maxKeys: number): Clocked {
   let nowMs = 100
-  const limiter = createMemoryLimiter({ maxKeys, seed: 42, now: () => nowMs })
-  return { ...limiter, advance: (durationMs) => void (nowMs += durationMs) }
+  const limiter = new MemoryLimiter({ maxKeys, seed: 42, now: () => nowMs })
+  return Object.assign(limiter, { advance: (durationMs: number) => void (nowMs += durationMs) })
 }
 
 /** The remaining quota of the client after one more request: 2 if it had no counter. */
@@ -77,7 +77,7 @@ describe('the time until a window resets', () => {
     (algorithm) => {
       const policy = makePolicy('two-seconds', 3, 2_000, { algorithm })
       let nowMs = 100
-      const limiter = createMemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
+      const limiter = new MemoryLimiter({ maxKeys: 1000, seed: 42, now: () => nowMs })
       for (let client = 0; client < 1000; client++) {
         // The clock has fractions of a millisecond. Without rounding, one reset in five is slightly longer than the window.
         nowMs += 0.8765432109876
@@ -165,7 +165,7 @@ describe('requests that the shared counters do not know', () => {
 
 test('whether a shard has counts pending sync is found by shard, however many clients were counted', () => {
   const shards = 4
-  const limiter = createMemoryLimiter({
+  const limiter = new MemoryLimiter({
     maxKeys: 10_000,
     seed: 1,
     now: () => 1_000,
@@ -193,7 +193,7 @@ test.each([
   makePolicy('bucket', 5, 60_000, { ...ofFailures, algorithm: 'token-bucket' }),
 ])('$name: requests from before a reset give nothing back to the counter after it', (policy) => {
   let nowMs = 1000
-  const limiter = createMemoryLimiter({
+  const limiter = new MemoryLimiter({
     maxKeys: 10,
     seed: 1,
     now: () => nowMs,
