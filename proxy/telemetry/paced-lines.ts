@@ -27,6 +27,22 @@ export function paceLines<Detail>(
 }
 
 /**
+ * Returns a function that returns whether to write a line: the first time, and at most once a minute after that. The events in between are
+ * not counted.
+ *
+ * @param now milliseconds of a monotonic clock
+ */
+export function onceAMinute(now: () => number): () => boolean {
+  let lastMs = -Infinity
+  return () => {
+    const nowMs = now()
+    if (nowMs - lastMs < 60_000) return false
+    lastMs = nowMs
+    return true
+  }
+}
+
+/**
  * Does what `paceLines` does, separately for each key.
  *
  * @returns a function whose keys must be few, because each is kept

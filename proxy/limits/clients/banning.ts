@@ -5,6 +5,7 @@ import type { RedisClient } from '../store/redis/run-script.ts'
 import type { BanPolicy, Policy } from '../../policy.ts'
 import { boundLines } from '../../../shared/bounded-lines.ts'
 import { createExceptionLog } from '../../../shared/exception-log.ts'
+import { onceAMinute } from '../../telemetry/paced-lines.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { BanCounts, BanTerms } from './ban-counts.ts'
 import { loggedClient, banLengthMs, MAX_RULE_BANS, partsOf, type OnBan } from './client-entry.ts'
@@ -38,16 +39,17 @@ export class Banning {
   readonly #options: BanningOptions
   /** Bounds the log lines, because a client that makes up keys is banned under each of them. */
   readonly #mayLog: () => boolean
+  readonly #mayLogFull: () => boolean
   readonly #logException: ReturnType<typeof createExceptionLog>
   /** The policies of the current table that have bans, by name. */
   #withBans: ReadonlyMap<string, WithBan>
   /** By policy name; created at the policy's first refusal. */
   readonly #counts = new Map<string, Promise<BanCounts>>()
-  #loggedFullAtMs = -Infinity
 
   constructor(options: BanningOptions) {
     this.#options = options
     this.#mayLog = boundLines((leftOut) => options.log.info({ leftOut }, 'ban log lines suppressed'))
+    this.#mayLogFull = onceAMinute(options.now)
     this.#logException = createExceptionLog(options.log)
     this.#withBans = withBansOf(options.policies)
   }
@@ -99,7 +101,8 @@ export class Banning {
     const entry = { kind: 'ban', ...scope, partitionKey, by: 'rule', times } as const
     const outcome = await store.extend(entry, forMs)
     if (outcome === 'full') {
-      this.#logFull(name)
+      if (this.#mayLogFull())
+        log.warn({ policy: name, most: MAX_RULE_BANS }, 'too many bans: clients are refused, but not banned')
       return
     }
     telemetry.clientBanned(policy)
@@ -107,15 +110,6 @@ export class Banning {
     onBan?.(entry, forMs, client)
     if (this.#mayLog())
       log.info({ client, policy: name, times, forSeconds: forMs / 1000, outcome }, 'client banned')
-  }
-
-  /** Logs at most once a minute. */
-  #logFull(policy: string): void {
-    const { now, log } = this.#options
-    const nowMs = now()
-    if (nowMs - this.#loggedFullAtMs < 60_000) return
-    this.#loggedFullAtMs = nowMs
-    log.warn({ policy, most: MAX_RULE_BANS }, 'too many bans: clients are refused, but not banned')
   }
 
   #countsOf(policy: WithBan): Promise<BanCounts> {

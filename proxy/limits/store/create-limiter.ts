@@ -1,6 +1,7 @@
 import type { Steps } from '../../../shared/steps.ts'
 import type { Log } from '../../../shared/log.ts'
 import type { Policy } from '../../policy.ts'
+import { onceAMinute } from '../../telemetry/paced-lines.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
 import { toState, type CounterAdmin } from './counter-admin.ts'
 import { StoreWatch } from './redis/checks/store-watch.ts'
@@ -209,7 +210,7 @@ function createSharedCounters(
 export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions): WorkerLimiter {
   const { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, onForget } = options
   const local = new MemoryLimiter({ maxKeys: storeMaxKeys, seed, now, wallNow })
-  let loggedAtMs = -Infinity
+  const mayLog = onceAMinute(now)
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {
     local.forget(policyName, partitionKey)
     onForget(policyName, partitionKey)
@@ -223,9 +224,7 @@ export function createWorkerLimiter(port: LimiterPort, options: LimiterOptions):
       answered: (durationMs) => telemetry.storeAnswered(durationMs),
       failed(reason) {
         telemetry.storeFailed()
-        if (now() - loggedAtMs < 60_000) return
-        loggedAtMs = now()
-        log.warn({ reason }, 'primary process unavailable: applying onStoreError')
+        if (mayLog()) log.warn({ reason }, 'primary process unavailable: applying onStoreError')
       },
       counterBroken: () => undefined,
       decideWithout: (charges, uncertain) =>

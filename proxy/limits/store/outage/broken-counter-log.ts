@@ -1,5 +1,6 @@
 import type { Log } from '../../../../shared/log.ts'
 import type { Policy } from '../../../policy.ts'
+import { onceAMinute } from '../../../telemetry/paced-lines.ts'
 import { describePolicy, keyOf } from '../redis/keys.ts'
 import type { DecisionHooks } from '../remote-counters.ts'
 
@@ -14,12 +15,12 @@ export function createBrokenCounterLog(
   now: () => number,
   keyPrefix: string,
 ): DecisionHooks['counterBroken'] {
-  const loggedAtMs = new WeakMap<Policy, number>()
+  const mayLogOf = new WeakMap<Policy, () => boolean>()
   return (policies, reason) => {
     for (const policy of policies) {
-      const lastMs = loggedAtMs.get(policy)
-      if (lastMs !== undefined && now() - lastMs < 60_000) continue
-      loggedAtMs.set(policy, now())
+      const mayLog = mayLogOf.get(policy) ?? onceAMinute(now)
+      mayLogOf.set(policy, mayLog)
+      if (!mayLog()) continue
       const keys = keyOf(describePolicy(policy, keyPrefix), '*')
       log.error({ policy: policy.name, keys, reason }, BROKEN_COUNTER)
     }
