@@ -43,7 +43,7 @@ const clients = Number(values.clients)
 async function load<Module>(path: string): Promise<Module> {
   return (await import(pathToFileURL(resolve(values.from, path)).href)) as Module
 }
-const { createLimiter } = await load<typeof limiting>('proxy/limits/store/create-limiter.ts')
+const { createSharedLimiter } = await load<typeof limiting>('proxy/limits/store/create-limiter.ts')
 const { connectRedis } = await load<typeof connecting>('proxy/limits/store/redis/connecting/connection.ts')
 const { parseRedisUrl } = await load<typeof urls>('proxy/limits/store/redis/connecting/url.ts')
 
@@ -69,8 +69,7 @@ const connection = connectRedis(parseRedisUrl(redis.url), pino({ enabled: false 
 await connection.connected(5_000)
 let failed = 0
 const nothing = (): void => undefined
-const limiter = createLimiter({
-  redis: connection.client,
+const limiter = createSharedLimiter(connection.client, {
   namespace: undefined,
   storeTimeoutMs: 1000,
   storeMaxKeys: 100_000,

@@ -13,7 +13,12 @@ import {
 import type { GatewaySettings } from '../config/settings.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { CounterAdmin } from '../limits/store/counter-admin.ts'
-import { createLimiter, type LimiterOptions } from '../limits/store/create-limiter.ts'
+import {
+  createEmbeddedLimiter,
+  createSharedLimiter,
+  type CounterLimiter,
+  type LimiterOptions,
+} from '../limits/store/create-limiter.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { RedisConnection } from '../limits/store/redis/connecting/connection.ts'
 import { keyPrefixOf } from '../limits/store/redis/keys.ts'
@@ -72,12 +77,14 @@ export async function composeCounting(
   const { log, telemetry, notify } = deps
   const redis = await composeRedis(settings, log)
   const wallNow = nowMs === now ? Date.now : wallClockOf(nowMs)
-  const limiter = createLimiter({
-    redis: redis?.client,
+  const options: LimiterOptions = {
     ...counterOptions(settings, { ...deps, telemetry: notifyOfBreaker(telemetry, notify) }),
     now: nowMs,
     wallNow,
-  })
+  }
+  const limiter: CounterLimiter = redis
+    ? createSharedLimiter(redis.client, options)
+    : createEmbeddedLimiter(options)
   const shared = redis && {
     redis: redis.client,
     keyPrefix: keyPrefixOf(settings.namespace),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { createLimiter } from '../../proxy/limits/store/create-limiter.ts'
+import { createSharedLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import type { Charge, Decision, PolicyState } from '../../proxy/limits/limiter.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import type { RedisClient } from '../../proxy/limits/store/redis/run-script.ts'
@@ -88,7 +88,7 @@ function startWithAddOnce(
 }
 
 function withClient(redis: RedisClient, disconnect: () => void): Replica {
-  const limiter = createLimiter({ redis, ...limiterOptions({ storeTimeoutMs: 100 }) })
+  const limiter = createSharedLimiter(redis, limiterOptions({ storeTimeoutMs: 100 }))
   return {
     ...limiter,
     close() {

@@ -11,7 +11,7 @@ import { readListsOf } from '../../proxy/cli/settings/read-lists.ts'
 import type { Outcome } from '../../proxy/cli/replay/simulation/tally.ts'
 import { createClientTable } from '../../proxy/limits/clients/client-table.ts'
 import type { GatewaySettings } from '../../proxy/config/settings.ts'
-import { createLimiter } from '../../proxy/limits/store/create-limiter.ts'
+import { createEmbeddedLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { refusalsCounted } from '../support/limiter/refusals-counted.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
@@ -82,8 +82,7 @@ async function startAt(settings: GatewaySettings, now: () => number) {
   const log = createLog('test', 'silent')
   const serving = await composeServing(settings, log, {
     count(telemetry, onForget) {
-      const limiter = createLimiter({
-        redis: undefined,
+      const limiter = createEmbeddedLimiter({
         ...counterOptions(settings, { log, telemetry, onForget }),
         now,
       })

@@ -69,13 +69,6 @@ export type LimiterOptions = {
   readonly onForget: CounterAdmin['forget']
 }
 
-/** The limiter of a single-process gateway, or of a worker with Redis. */
-export function createLimiter(
-  options: LimiterOptions & { readonly redis: RedisClient | undefined },
-): CounterLimiter {
-  return options.redis ? createSharedLimiter(options.redis, options) : createEmbeddedLimiter(options)
-}
-
 /**
  * Counters in this process: for a gateway that is one process and has no Redis, and for a primary process whose workers
  * ask it through `ServedLimiter`.
@@ -113,23 +106,17 @@ export function createEmbeddedLimiter(options: LimiterOptions): EmbeddedLimiter 
  *
  * @param redis a connection that nothing else uses
  */
-function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
-  const { storeTimeoutMs, namespace, now, wallNow, log, telemetry } = options
-  const keyPrefix = keyPrefixOf(namespace)
-  const counters = createSharedCounters(redis, keyPrefix, options)
+export function createSharedLimiter(redis: RedisClient, options: LimiterOptions): CounterLimiter {
+  const { storeTimeoutMs, namespace, now, telemetry } = options
+  const inRedis = { ...options, redis, keyPrefix: keyPrefixOf(namespace) }
+  const counters = createSharedCounters(inRedis)
   const { overLimit, redisWithFallback, resetFeed, forget } = counters
   const ask = (charges: readonly Charge[]): ReturnType<Limiter['decide']> =>
     overLimit.findRefusal(charges) ?? redisWithFallback.decide(charges)
   const leasing = new Leasing({ store: redisWithFallback.shared.leaseStore, ask, now, telemetry })
   const timeoutMs = operatorTimeoutMs(storeTimeoutMs)
-  const operations = new RedisOperations({ ...counters, redis, keyPrefix, timeoutMs, wallNow, log })
-  const watch = new StoreWatch({
-    redis,
-    keyPrefix,
-    isAnswering: () => redis.status === 'ready',
-    log,
-    telemetry,
-  })
+  const operations = new RedisOperations({ ...inRedis, ...counters, timeoutMs })
+  const watch = new StoreWatch({ ...inRedis, isAnswering: () => redis.status === 'ready' })
   observeMemory(telemetry, redisWithFallback.local)
   telemetry.observeTable('over-limit', () => overLimit.readUse())
   telemetry.observeTable('leases', () => leasing.readUse())
@@ -156,30 +143,16 @@ function createSharedLimiter(redis: RedisClient, options: LimiterOptions): Count
   }
 }
 
-/** The counters in Redis, this process's knowledge of them, and the feed of resets that make it forget clients. */
-type SharedCounters = {
-  readonly overLimit: OverLimitCache
-  readonly redisWithFallback: RedisWithFallback
-  readonly resetFeed: ResetFeed
-  readonly forget: CounterAdmin['forget']
-}
-
+/** Creates the counters in Redis, this process's knowledge of them, and the feed of resets that make it forget clients. */
 function createSharedCounters(
-  redis: RedisClient,
-  keyPrefix: string,
-  { storeTimeoutMs, storeMaxKeys, seed, now, wallNow, log, telemetry, onForget }: LimiterOptions,
-): SharedCounters {
+  options: LimiterOptions & { readonly redis: RedisClient; readonly keyPrefix: string },
+) {
+  const { storeTimeoutMs, storeMaxKeys, now, wallNow, onForget } = options
   const overLimit = new OverLimitCache(OVER_LIMIT_CLIENTS, now, wallNow)
   const redisWithFallback: RedisWithFallback = new RedisWithFallback({
-    redis,
-    keyPrefix,
+    ...options,
     timeoutMs: storeTimeoutMs,
     maxKeys: storeMaxKeys,
-    seed,
-    now,
-    wallNow,
-    log,
-    telemetry,
     refused: (charges, refusal, askedAtMs, knownForMs) =>
       overLimit.record(charges, refusal, askedAtMs, knownForMs),
     gaveBack: (charge) => overLimit.gaveBack(charge),
@@ -191,8 +164,7 @@ function createSharedCounters(
     onForget(policyName, partitionKey)
   }
   const resetFeed: ResetFeed = new ResetFeed({
-    redis,
-    keyPrefix,
+    ...options,
     isAnswering: (key) => redisWithFallback.isAnswering(key),
     onReset(partitionKey, policyName, isNew) {
       // An old reset must not remove requests counted here since.
@@ -200,8 +172,6 @@ function createSharedCounters(
       else onForget(policyName, partitionKey)
     },
     missed: () => overLimit.clear(),
-    now,
-    log,
   })
   return { overLimit, redisWithFallback, resetFeed, forget }
 }

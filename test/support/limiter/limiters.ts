@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import {
-  createLimiter,
+  createSharedLimiter,
   type CounterLimiter,
   type LimiterOptions,
   type LimiterTelemetry,
@@ -159,7 +159,7 @@ export function startRedisLimiter(
   const telemetry = recordTelemetry()
   const connection = connectRedis(parseRedisUrl(url), log)
   const options = limiterOptions({ storeTimeoutMs, namespace, log, telemetry })
-  const limiter = createLimiter({ redis: connection.client, ...options })
+  const limiter = createSharedLimiter(connection.client, options)
   return {
     ...limiter,
     connection,
