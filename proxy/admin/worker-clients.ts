@@ -1,4 +1,4 @@
-import type { ClientEntry, EntryId, TimedEntry } from '../limits/clients/client-entry.ts'
+import type { ClientEntry, EntryId, EntryKind, EntryOf, TimedEntry } from '../limits/clients/client-entry.ts'
 import type { EntryOutcome } from '../limits/clients/entry-store.ts'
 import { sumThrottled, type ThrottledClient } from '../limits/clients/throttled-clients.ts'
 import type { ResetOutcome } from '../limits/store/counter-admin.ts'
@@ -18,7 +18,7 @@ export type ClientsQuestion =
     }
   | { readonly of: 'list'; readonly policy: string | undefined; readonly limit: number }
   | { readonly of: 'replicas' }
-  | { readonly of: 'entries'; readonly kind: ClientEntry['kind'] }
+  | { readonly of: 'entries'; readonly kind: EntryKind }
   | { readonly of: 'put'; readonly entry: ClientEntry; readonly forMs: number }
   | { readonly of: 'remove'; readonly id: EntryId }
   | { readonly of: 'explain'; readonly asked: AskedHead }
@@ -135,7 +135,11 @@ export function createWorkersOperations(ask: AskWorkers): ClientOperations {
       list: async (limit) => (await askOne({ of: 'plans', limit }))?.plans ?? 'unavailable',
     },
     entries: {
-      list: async (kind) => (await askOne({ of: 'entries', kind }))?.entries ?? [],
+      async list<Kind extends EntryKind>(kind: Kind) {
+        const answer = await askOne({ of: 'entries', kind })
+        const isOfKind = (timed: TimedEntry): timed is TimedEntry<EntryOf<Kind>> => timed.entry.kind === kind
+        return answer?.entries.filter(isOfKind) ?? []
+      },
       put: async (entry, forMs) => (await askOne({ of: 'put', entry, forMs }))?.outcome ?? 'uncertain',
       remove: async (id) => (await askOne({ of: 'remove', id }))?.outcome ?? 'uncertain',
     },

@@ -31,7 +31,7 @@ class BanApi {
   }
 
   async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
-    const bans = (await this.#options.entries.list('ban')).filter(isBan)
+    const bans = await this.#options.entries.list('ban')
     return { total: bans.length, bans: bans.slice(0, limit).map(describeBan) }
   }
 
@@ -43,7 +43,7 @@ class BanApi {
   }
 
   async unban(about: Asked<'unbanned'>): Promise<object> {
-    const listed = (await this.#options.entries.list('ban')).filter(isBan)
+    const listed = await this.#options.entries.list('ban')
     const bans = this.#bansOf(about, undefined)
     const shown = this.#bansShownAs(about, listed)
     if (isError(bans) && shown.length === 0) return bans
@@ -91,10 +91,6 @@ class BanApi {
     if (isError(charges)) return charges
     return charges.map(({ partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, ...said }))
   }
-}
-
-function isBan(timed: TimedEntry): timed is TimedEntry<Ban> {
-  return timed.entry.kind === 'ban'
 }
 
 function describeBan({ entry, leftMs }: Pick<TimedEntry<Ban>, 'entry' | 'leftMs'>): object {

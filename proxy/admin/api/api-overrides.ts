@@ -40,7 +40,7 @@ class OverrideApi {
   }
 
   async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
-    const overrides = (await this.#options.entries.list('override')).filter(isOverride)
+    const overrides = await this.#options.entries.list('override')
     return { total: overrides.length, overrides: overrides.slice(0, limit).map(describeOverride) }
   }
 
@@ -97,10 +97,6 @@ function isQuota(value: number, policy: Policy): boolean {
   // With a lower quota, no request could pass.
   const min = typeof cost?.reserve === 'number' ? cost.reserve : 1
   return value >= min && value <= algorithmOf(policy).rule.maxQuota
-}
-
-function isOverride(timed: TimedEntry): timed is TimedEntry<ClientOverride> {
-  return timed.entry.kind === 'override'
 }
 
 function describeOverride({ entry, leftMs }: Pick<TimedEntry<ClientOverride>, 'entry' | 'leftMs'>): object {

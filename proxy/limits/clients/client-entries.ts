@@ -16,6 +16,8 @@ import {
   type ClientEntry,
   type ClientOverride,
   type EntryId,
+  type EntryKind,
+  type EntryOf,
   type TimedEntry,
 } from './client-entry.ts'
 import { EntryMap } from './entry-map.ts'
@@ -172,8 +174,8 @@ export class ClientEntries {
   }
 
   /** Lists entries of one kind, the ones that end last first. */
-  list<Kind extends ClientEntry['kind']>(kind: Kind): TimedEntry<Extract<ClientEntry, { kind: Kind }>>[]
-  list(kind: ClientEntry['kind']): TimedEntry[] {
+  list<Kind extends EntryKind>(kind: Kind): TimedEntry<EntryOf<Kind>>[]
+  list(kind: EntryKind): TimedEntry[] {
     const nowMs = this.#now()
     const entries: TimedEntry[] = kind === 'ban' ? this.#bans.list(nowMs) : this.#overrides.list(nowMs)
     return entries.sort((a, b) => b.leftMs - a.leftMs)

@@ -5,6 +5,11 @@ import { partName } from '../../policy/partition.ts'
 /** An entry about one client, set at run time by an operator or by a rule's `ban`, until a given time. */
 export type ClientEntry = Ban | ClientOverride
 
+export type EntryKind = ClientEntry['kind']
+
+/** The entries of one kind. */
+export type EntryOf<Kind extends EntryKind> = Extract<ClientEntry, { readonly kind: Kind }>
+
 export type Ban = {
   readonly kind: 'ban'
   /** The name of the rule under which the client is banned; undefined: under all rules. */
@@ -69,7 +74,7 @@ export function idOf(entry: NamedEntry): EntryId {
 }
 
 /** @param policy the name of a rule */
-export function entryId(kind: ClientEntry['kind'], policy: string, partitionKey: string): EntryId {
+export function entryId(kind: EntryKind, policy: string, partitionKey: string): EntryId {
   return `${kind} ${policy} ${partitionKey}`
 }
 
@@ -104,7 +109,7 @@ export function partitionKeyOf(id: EntryId): string {
 }
 
 /** The kind of the entry with this id. */
-export function kindOf(id: EntryId): ClientEntry['kind'] {
+export function kindOf(id: EntryId): EntryKind {
   return id.startsWith('ban ') ? 'ban' : 'override'
 }
 

@@ -10,6 +10,8 @@ import {
   policiesOfEntry,
   type ClientEntry,
   type EntryId,
+  type EntryKind,
+  type EntryOf,
   type OnBan,
   type TimedEntry,
 } from './client-entry.ts'
@@ -38,7 +40,8 @@ export type ClientTable = {
 
 /** Operations for an operator. No method rejects. */
 export type EntryOperations = {
-  list(kind: ClientEntry['kind']): Promise<readonly TimedEntry[]>
+  /** Lists the entries of one kind, the ones that end last first. */
+  list<Kind extends EntryKind>(kind: Kind): Promise<readonly TimedEntry<EntryOf<Kind>>[]>
   put(entry: ClientEntry, forMs: number): Promise<EntryOutcome>
   remove(id: EntryId): Promise<EntryOutcome>
 }
