@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster'
 import type { Activities, Activity } from '../telemetry/metrics/activity.ts'
+import { describeUnresponsiveWorkers } from '../telemetry/metrics/metrics.ts'
 import { sumCounters, type MetricSnapshot } from '../telemetry/metrics/prometheus.ts'
 import type { HealthReport } from './health.ts'
 import type { AskWorkers, ClientsAnswer, ClientsQuestion } from './worker-clients.ts'
@@ -92,13 +93,17 @@ export class WorkerReports {
 
   /**
    * Reads a snapshot for each worker, and one with the counters of workers that have exited, so that the sum never decreases. For a worker
-   * that does not answer in time, returns its last snapshot.
+   * that does not answer in time, returns its last snapshot. A further snapshot says how many workers these are.
    */
   async readMetrics(): Promise<MetricSnapshot[]> {
-    await this.#ask({ what: 'metrics' })
+    const asked = [...this.#workers]
+    const answers = await this.#ask({ what: 'metrics' })
     const past = this.#ended
     const present = [...this.#snapshots.values()]
-    return [...present, await past]
+    const running = asked.filter((worker) => this.#workers.has(worker))
+    // A worker may have exited after its answer.
+    const unresponsive = Math.max(0, running.length - answers.length)
+    return [...present, [describeUnresponsiveWorkers(unresponsive)], await past]
   }
 
   /**

@@ -88,17 +88,21 @@ describe.concurrent('metrics of several workers', () => {
     expect(replaced.value('sluice_request_duration_seconds_bucket', { le: '+Inf' })).toBe(111)
   })
 
-  test('a scrape uses the last metrics of a worker that hangs, and does not wait for it', async () => {
+  test('a scrape uses the last metrics of a worker that hangs, counts it as unresponsive, and does not wait for it', async () => {
     const cluster = await startCluster(2)
     await cluster.tell(1, 'count', 5)
     await cluster.tell(2, 'count', 7)
-    expect(okRequests(await cluster.scrape())).toBe(12)
+    const before = await cluster.scrape()
+    expect(okRequests(before)).toBe(12)
+    expect(before.value('sluice_unresponsive_workers')).toBe(0)
     await cluster.tell(1, 'hang')
     await cluster.tell(2, 'count', 1)
     // The first worker hangs forever. The other may be late once, too.
-    await eventually('a scrape has the last of the one and the present of the other', async () =>
-      expect(okRequests(await cluster.scrape())).toBe(13),
-    )
+    await eventually('a scrape has the last of the one and the present of the other', async () => {
+      const found = await cluster.scrape()
+      expect(okRequests(found)).toBe(13)
+      expect(found.value('sluice_unresponsive_workers')).toBe(1)
+    })
   })
 
   test('concurrent scrapes all get the sum over the workers', async () => {
@@ -108,9 +112,10 @@ describe.concurrent('metrics of several workers', () => {
     expect(found.map(okRequests)).toEqual(Array(20).fill(7))
   })
 
-  test('without any worker, a scrape has no metrics', async () => {
+  test('without any worker, a scrape has no metrics but the number of unresponsive workers', async () => {
     const cluster = await startCluster(0)
-    expect((await cluster.scrape()).samples).toEqual([])
+    const { samples } = await cluster.scrape()
+    expect(samples.map(({ name, value }) => [name, value])).toEqual([['sluice_unresponsive_workers', 0]])
     expect((await cluster.readiness()).status).toBe(503)
   })
 })

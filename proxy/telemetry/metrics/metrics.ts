@@ -88,6 +88,7 @@ function describe(
       'max',
     ),
     gauge('sluice_processes', 'Number of processes included in these metrics', single(1)),
+    describeUnresponsiveWorkers(0),
     gauge(
       'sluice_build_info',
       'Always 1; the version is in the label',
@@ -95,6 +96,13 @@ function describe(
       'max',
     ),
   ]
+}
+
+/** The value of a process itself is 0; the primary process adds those that did not answer it. */
+export function describeUnresponsiveWorkers(count: number): Metric {
+  const help =
+    'Number of worker processes that did not answer, so that their values in these metrics are older'
+  return gauge('sluice_unresponsive_workers', help, single(count))
 }
 
 /** The last two metrics are named like those of Prometheus itself. */
