@@ -100,6 +100,13 @@ export type ListUse = {
   readonly lastSuccessAtMs: number
 }
 
+/** A database of countries or autonomous systems, from a file. */
+export type GeoUse = {
+  readonly database: 'country' | 'asn'
+  /** Whether the file could be used when it was last read. */
+  readonly lastReadSucceeded: boolean
+}
+
 /**
  * The number of servers of a backend in each state: in use, or out of use because of failed requests (`ejected`) or failed probes
  * (`unhealthy`).
@@ -204,6 +211,8 @@ export type Telemetry = UpstreamTelemetry & {
   observeTable(name: string, read: () => TableUse): void
   /** Does what `observeTable` does, for the lists of addresses. */
   observeLists(read: () => readonly ListUse[]): void
+  /** Does what `observeTable` does, for the databases of `geoip`. */
+  observeGeo(read: () => readonly GeoUse[]): void
   /** Called once at the start. `read` is called when metrics are requested, and must be cheap. */
   observeServers(read: () => readonly ServersUse[]): void
 }

@@ -5,6 +5,7 @@ import { writeMmdb } from '../support/geo/mmdb.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { startBackend } from '../support/http/backend.ts'
+import { parseExposition, type Exposition } from '../support/metrics/prometheus.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { makeTemporaryDirectory } from '../support/run/temporary-directory.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -120,7 +121,12 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
       const rule = rules.find(({ name }) => name === 'by-country')
       return rule?.key.find(({ part }) => part === 'country')?.values
     }
+    const metrics = async (): Promise<Exposition> =>
+      parseExposition(await (await fetch(`http://127.0.0.1:${gateway.adminPort}/metrics`)).text())
+    const isUsable = async (database: string): Promise<number> =>
+      (await metrics()).value('sluice_geoip_last_reload_successful', { database })
     expect(await countryOf('127.0.1.1')).toEqual(['DE'])
+    expect([await isUsable('country'), await isUsable('asn')]).toEqual([1, 1])
     replace(countries('AT'))
     await eventually('the new database is used', async () =>
       expect(await countryOf('127.0.1.1')).toEqual(['AT']),
@@ -130,9 +136,12 @@ describe.each<[string, () => Promise<Record<string, string>>]>([
       expect(gateway.output()).toContain('cannot use the changed geoip database'),
     )
     expect(await countryOf('127.0.1.1')).toEqual(['AT'])
+    await eventually('the metrics say so', async () => expect(await isUsable('country')).toBe(0))
+    expect(await isUsable('asn')).toBe(1)
     replace(countries('CH'))
     await eventually('the next database is used', async () =>
       expect(await countryOf('127.0.1.1')).toEqual(['CH']),
     )
+    await eventually('the metrics say so', async () => expect(await isUsable('country')).toBe(1))
   })
 })

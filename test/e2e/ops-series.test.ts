@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
+import { writeMmdb } from '../support/geo/mmdb.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { startHosted } from '../support/gateway/hosted-gateway.ts'
 import { alertQueries, alerts, dashboard, dashboardQueries } from '../support/metrics/ops-queries.ts'
@@ -13,15 +14,26 @@ import { writeConfigFile } from '../support/run/temporary-directory.ts'
 /** Labels that Prometheus and its operator for Kubernetes add to the series of a target. */
 const ofPrometheus = ['job', 'instance', 'namespace', 'service']
 
-// The metrics of bans exist only if a rule has `ban`.
-const limits =
-  'limits: [{ name: login, match: POST /login, requests: 9, window: 1h, ban: { after: 3, for: 1h } }]\n'
+// The metrics of bans, lists and databases exist only if the settings have them.
+const settings = `
+denyList: [{ file: denied.txt }]
+geoip: { country: country.mmdb }
+limits:
+  - { name: login, match: POST /login, requests: 9, window: 1h, ban: { after: 3, for: 1h } }
+  - { name: german, match: GET /, when: { country: DE }, requests: 9, window: 1h }
+`
 
 let samples: readonly Sample[] = []
 
 beforeAll(async () => {
   const backend = await startBackend((_, response) => response.end('ok'))
-  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: writeConfigFile(limits) })
+  const file = writeConfigFile(settings)
+  writeFileSync(join(dirname(file), 'denied.txt'), '192.0.2.1\n')
+  writeFileSync(
+    join(dirname(file), 'country.mmdb'),
+    writeMmdb({ '192.0.2.0/24': { country: { iso_code: 'DE' } } }),
+  )
+  const gateway = await startHosted({ UPSTREAM_URL: backend.url, CONFIG_FILE: file })
   expect((await gateway.send('POST', '/login')).status).toBe(200)
   // The metric of the certificate exists only with TLS.
   const secure = await startHosted({ UPSTREAM_URL: backend.url, ...tlsSettings() })

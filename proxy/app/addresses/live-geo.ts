@@ -4,6 +4,7 @@ import { readRegularFile } from '../../../shared/settings/regular-file.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { IS_GONE, signatureOf, watchFile } from '../../config/reload/watch-file.ts'
 import type { GeoFiles } from '../../config/clients/geoip.ts'
+import type { GeoUse } from '../../telemetry/telemetry.ts'
 import { MAX_DATABASE_BYTES, openDatabase, type Database } from '../../request/addresses/geo/database.ts'
 import { UNKNOWN, type Geo, type GeoField } from '../../request/addresses/geo/geo.ts'
 
@@ -19,6 +20,7 @@ type LiveFile = {
   database: Database
   bytes: Buffer
   signature: string
+  lastReadSucceeded: boolean
   stop: (() => void) | undefined
 }
 type LiveFiles = ReadonlyMap<GeoField, LiveFile>
@@ -67,6 +69,10 @@ export class LiveGeo {
     return [...this.#current.values()].find((live) => live.location === location)?.bytes
   }
 
+  readUse(): readonly GeoUse[] {
+    return Array.from(this.#current, ([database, { lastReadSucceeded }]) => ({ database, lastReadSucceeded }))
+  }
+
   close(): void {
     for (const live of this.#current.values()) live.stop?.()
   }
@@ -78,7 +84,7 @@ export class LiveGeo {
         live.location,
         live.signature,
         () => void this.#readAgain(live, field),
-        () => this.#logRefusal(live.file, new Error(IS_GONE)),
+        () => this.#refuse(live, new Error(IS_GONE)),
       )
     this.#current = next
     this.#isFirst = false
@@ -93,7 +99,8 @@ export class LiveGeo {
       const bytes = this.#isFirst ? await this.#others.askForKept?.(named.location) : undefined
       if (!bytes) throw new SettingsError([`geoip.${field}: cannot use ${named.file}: ${reasonOf(error)}`])
       this.#logRefusal(named.file, error)
-      return { database: openLogged(bytes, named.file, field, this.#log), bytes, signature }
+      const database = openLogged(bytes, named.file, field, this.#log)
+      return { database, bytes, signature, lastReadSucceeded: false }
     }
   }
 
@@ -105,8 +112,13 @@ export class LiveGeo {
       Object.assign(live, read)
       this.#log.info({ file: live.file }, 'geoip database reloaded')
     } catch (error) {
-      this.#logRefusal(live.file, error)
+      this.#refuse(live, error)
     }
+  }
+
+  #refuse(live: LiveFile, error: unknown): void {
+    live.lastReadSucceeded = false
+    this.#logRefusal(live.file, error)
   }
 
   #logRefusal(file: string, error: unknown): void {
@@ -124,7 +136,7 @@ export async function readGeo(files: GeoFiles | undefined): Promise<Geo | undefi
 }
 
 type NamedFile = { readonly file: string; readonly location: string }
-type OpenedFile = Pick<LiveFile, 'database' | 'bytes' | 'signature'>
+type OpenedFile = Pick<LiveFile, 'database' | 'bytes' | 'signature' | 'lastReadSucceeded'>
 
 async function openFile(
   { file, location }: NamedFile,
@@ -133,7 +145,7 @@ async function openFile(
 ): Promise<OpenedFile> {
   const signature = signatureOf(location)
   const bytes = await readRegularFile(location, MAX_DATABASE_BYTES)
-  return { database: openLogged(bytes, file, field, log), bytes, signature }
+  return { database: openLogged(bytes, file, field, log), bytes, signature, lastReadSucceeded: true }
 }
 
 /** Opens a database, and logs damage that a later lookup finds. */

@@ -53,6 +53,7 @@ export class TableFiles {
       askForKept: async (location) => (await askForKept?.('geoip', location))?.columns[0],
     })
     telemetry.observeLists(() => this.#lists.readUse())
+    telemetry.observeGeo(() => this.#geo.readUse())
   }
 
   /** The reader of tokens of the current table; undefined if no rule counts by tokens. */

@@ -6,6 +6,7 @@ import type {
   ErrorPlace,
   EvictedConnection,
   KeySetOutcome,
+  GeoUse,
   ListUse,
   PollOutcome,
   Rejection,
@@ -51,6 +52,7 @@ export type Counters = {
   readonly tables: Map<string, () => TableUse>
   servers: () => readonly ServersUse[]
   addressLists: () => readonly ListUse[]
+  geoDatabases: () => readonly GeoUse[]
   storeFailures: number
   resets: number
   /** The nodes of Redis whose circuit breakers are open. The name of a single server is empty. */
@@ -98,6 +100,7 @@ export function createCounters(policies: readonly Policy[]): Counters {
     tables: new Map(),
     servers: () => [],
     addressLists: () => [],
+    geoDatabases: () => [],
     storeFailures: 0,
     resets: 0,
     openBreakers: new Set(),
@@ -136,6 +139,9 @@ export function createTelemetry(counters: Counters): Telemetry {
     },
     observeLists(read) {
       counters.addressLists = read
+    },
+    observeGeo(read) {
+      counters.geoDatabases = read
     },
     observeServers(read) {
       counters.servers = read

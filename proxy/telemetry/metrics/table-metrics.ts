@@ -23,7 +23,7 @@ export function describeTables({ tables }: Counters): Metric[] {
   ]
 }
 
-/** Returns the metrics of lists. If several processes read a list, the worst result counts. */
+/** Returns the metrics of lists and of databases. If several processes read a file, the worst result counts. */
 export function describeLists(counters: Counters): Metric[] {
   const { denials, addressLists } = counters
   const lists = addressLists()
@@ -62,6 +62,15 @@ export function describeLists(counters: Counters): Metric[] {
       'sluice_list_last_reload_success_timestamp_seconds',
       'Unix time of the last time that the list of addresses was read and valid',
       byList(({ lastSuccessAtMs }) => lastSuccessAtMs / 1000),
+      'min',
+    ),
+    gauge(
+      'sluice_geoip_last_reload_successful',
+      '1 if the database of geoip was valid when it was last read, else 0',
+      counters.geoDatabases().map(({ database, lastReadSucceeded }) => ({
+        labels: { database },
+        value: lastReadSucceeded ? 1 : 0,
+      })),
       'min',
     ),
   ]
