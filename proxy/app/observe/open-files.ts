@@ -35,13 +35,15 @@ export function fitToOpenFiles<Settings extends Connections>(
   const listeners = decisionsPort === undefined ? 1 : 2
   const servers = countServers(settings)
   const reserve = OTHER_FILES + adminConnectionsWithin(limit)
-  const needed = reserve + maxConnections * listeners + (upstreamConnections + upstreamStreams) * servers
-  if (limit === undefined || needed <= limit) return { settings, warnings: [] }
+  const ofSettings = maxConnections * listeners + (upstreamConnections + upstreamStreams) * servers
+  if (limit === undefined || reserve + ofSettings <= limit) return { settings, warnings: [] }
   const left = limit - reserve
   const upstream = lower(upstreamConnections, (left * UPSTREAM_SHARE) / servers)
   const clients = lower(maxConnections, ((left - upstream * servers) * CLIENTS_SHARE) / listeners)
   const leftForStreams = Math.floor((left - upstream * servers - clients * listeners) / servers)
   const streams = Math.max(0, Math.min(upstreamStreams, leftForStreams))
+  // With a higher limit, the admin listener may have more connections, too.
+  const needed = OTHER_FILES + MAX_ADMIN_CONNECTIONS + ofSettings
   const text =
     `the limit of open files is ${limit} (ulimit -n) and the settings can need ${needed}${servers === 1 ? '' : ` for ${servers} servers`}: ` +
     `using MAX_CONNECTIONS=${clients}, UPSTREAM_CONNECTIONS=${upstream}, UPSTREAM_STREAMS=${streams}. ` +

@@ -41,12 +41,18 @@ describe('connections', () => {
       expect(settings).toEqual({ maxConnections, upstreamConnections, upstreamStreams, port: 80 })
       expect(warnings).toEqual([
         `the limit of open files is ${limit} (ulimit -n) and the settings can need ` +
-          `${64 + adminConnectionsWithin(limit) + 20_256}: using MAX_CONNECTIONS=${maxConnections}, ` +
+          `20576: using MAX_CONNECTIONS=${maxConnections}, ` +
           `UPSTREAM_CONNECTIONS=${upstreamConnections}, UPSTREAM_STREAMS=${upstreamStreams}. Raise the limit ` +
           "(ulimit -n, systemd's LimitNOFILE, docker run --ulimit nofile=…) or lower these settings",
       ])
     },
   )
+
+  test('with as many open files as a warning says, nothing is reduced', () => {
+    const { warnings } = fitToOpenFiles(usual, 1_024)
+    const [, needed] = /can need (\d+)/.exec(warnings[0] ?? '') ?? []
+    expect(fitToOpenFiles(usual, Number(needed)).settings).toEqual(usual)
+  })
 
   test('the connection limits hold for each server of each route, and for upstream where it is given', () => {
     const route = (upstream: string[]) => ({ name: 'r', upstream, balance: 'round-robin' as const })
