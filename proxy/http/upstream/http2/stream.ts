@@ -13,6 +13,13 @@ const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUS
 
 /** Bytes of a response that the backend may send ahead. */
 export const STREAM_WINDOW = 128 * 1024
+/**
+ * A cancelled request that the backend has had for less time is not reset yet. Servers of hyper, such as Deno and axum, close a connection
+ * with 20 requests that were reset before the server took them, and with it the requests of other clients.
+ */
+const RESET_AFTER_MS = 1_000
+/** Bytes of a response to a cancelled request that are dropped. If there are more, the stream is reset. */
+const MAX_DROPPED = 64 * 1024
 
 /** Callbacks of a stream to its session. */
 export type StreamOwner = {
@@ -41,6 +48,7 @@ export class UpstreamStream implements UpstreamChannel {
   isStalled = false
   readonly #owner: StreamOwner
   readonly #deadline: ResponseDeadline
+  readonly #now: () => number
   #exchange: UpstreamExchange | undefined
   #stream: ClientHttp2Stream | undefined
   #streamId: number | undefined
@@ -49,6 +57,10 @@ export class UpstreamStream implements UpstreamChannel {
   #answered = false
   readonly #interim = new InterimBytes()
   #requestSent = false
+  #beganMs = 0
+  /** When to reset the stream of a cancelled request that has not ended by itself. */
+  #resetAtMs = Number.POSITIVE_INFINITY
+  #dropped = 0
   /** Bytes of the body that have not arrived; undefined if the backend did not declare its length. */
   #left: number | undefined
 
@@ -57,6 +69,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.client = exchange.client
     this.#owner = owner
     this.#deadline = new ResponseDeadline(timeouts, now)
+    this.#now = now
   }
 
   /** Whether the exchange has been notified of its end. */
@@ -84,6 +97,7 @@ export class UpstreamStream implements UpstreamChannel {
       throw new UpstreamFailure('protocol', headTooLarge, { isOfRequest: true })
     const stream = session.request(fields, { endStream: !request.hasBody })
     this.#stream = stream
+    this.#beganMs = this.#now()
     this.#streamId = stream.id
     askForNothing(stream)
     this.#watchPushes(stream)
@@ -153,8 +167,9 @@ export class UpstreamStream implements UpstreamChannel {
     this.#fail('aborted', reason)
   }
 
-  /** Called by the sweep: fails the exchange if the deadline of its state has passed. */
+  /** Called by the sweep: fails the exchange if the deadline of its state has passed, and resets the stream of a cancelled one. */
   expire(nowMs: number): void {
+    if (nowMs >= this.#resetAtMs) this.#reset('aborted')
     if (this.#deadline.hasPassed(nowMs)) this.#fail(this.#deadline.kind, 'the backend did not answer in time')
   }
 
@@ -183,7 +198,10 @@ export class UpstreamStream implements UpstreamChannel {
   }
 
   #onData(chunk: Buffer): void {
-    if (!this.#exchange) return
+    if (!this.#exchange) {
+      if ((this.#dropped += chunk.length) > MAX_DROPPED) this.#reset('aborted')
+      return
+    }
     if (this.#left !== undefined && (this.#left -= chunk.length) < 0)
       throw new ResponseSyntaxError('body longer than its Content-Length')
     if (!this.#stream?.isPaused()) this.#deadline.awaitMore()
@@ -267,14 +285,20 @@ export class UpstreamStream implements UpstreamChannel {
     this.#exchange = undefined
     this.isWritable = false
     this.#deadline.clear()
-    const stream = this.#stream
-    if (stream && !stream.closed && !stream.destroyed) {
-      this.#owner.onReset(kind)
-      stream.close(NGHTTP2_CANCEL)
-    }
+    const resetAtMs = this.#beganMs + RESET_AFTER_MS
+    if (kind === 'aborted' && !this.#answered && this.#now() < resetAtMs) this.#resetAtMs = resetAtMs
+    else this.#reset(kind)
     // A stream that is paused would not close.
-    stream?.resume()
+    this.#stream?.resume()
     exchange.onFailure(new UpstreamFailure(kind, message, facts))
+  }
+
+  #reset(kind: FailureKind): void {
+    this.#resetAtMs = Number.POSITIVE_INFINITY
+    const stream = this.#stream
+    if (!stream || stream.closed || stream.destroyed) return
+    this.#owner.onReset(kind)
+    stream.close(NGHTTP2_CANCEL)
   }
 }
 

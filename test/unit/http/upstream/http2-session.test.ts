@@ -1,6 +1,7 @@
+import { once } from 'node:events'
 import { createServer, type ServerHttp2Stream } from 'node:http2'
-import { duplexPair } from 'node:stream'
-import { expect, onTestFinished, test } from 'vitest'
+import { duplexPair, type Duplex } from 'node:stream'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { UpstreamChannel, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
 import { UpstreamSession } from '../../../../proxy/http/upstream/http2/session.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
@@ -23,7 +24,14 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
   })
   server.emit('connection', far)
   const heard: string[] = []
-  const exchange: UpstreamExchange = {
+  sessionOn(near, exchangeThatHears(heard), () => performance.now())
+  await eventually('the response has ended', () => expect(heard.at(-1)).toMatch(/^(end|failure)/))
+  return heard
+}
+
+/** A request without a body, which records the events of its response. */
+function exchangeThatHears(heard: string[]): UpstreamExchange {
+  return {
     method: 'GET',
     client: '192.0.2.1',
     cancelled: false,
@@ -41,6 +49,10 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     onUpgrade: () => heard.push('upgrade'),
     onFailure: ({ kind }) => heard.push(`failure ${kind}`),
   }
+}
+
+/** A session that begins this request. */
+function sessionOn(near: Duplex, exchange: UpstreamExchange, now: () => number): UpstreamSession {
   const owner = {
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
     mayRetire: () => false,
@@ -48,10 +60,9 @@ async function respondWithin(answer: (stream: ServerHttp2Stream) => void): Promi
     onSessionClosed: () => undefined,
   }
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
-  const session = new UpstreamSession(near, owner, { ...options, now: () => performance.now() })
+  const session = new UpstreamSession(near, owner, { ...options, now })
   onTestFinished(() => session.destroy('the test is over'))
-  await eventually('the response has ended', () => expect(heard.at(-1)).toMatch(/^(end|failure)/))
-  return heard
+  return session
 }
 
 function sendWithoutBody(channel: UpstreamChannel): void {
@@ -98,3 +109,68 @@ test.each([
   })
   expect(heard).toEqual(['head 200', 'body part', 'failure reset'])
 })
+
+describe('a request that is cancelled before its response', () => {
+  test('is not reset if the backend answers within a second of its beginning', async () => {
+    const { cancel, session, taken } = beginCancellable()
+    const stream = await taken
+    cancel()
+    session.expire(999, false)
+    // All that was written before has arrived then.
+    await new Promise<unknown>((resolve) => session.session.ping((error) => resolve(error)))
+    stream.respond({ ':status': 200 })
+    stream.end('content')
+    expect(await resetCode(stream)).toBe(0)
+    expect(session.open).toBe(0)
+  })
+
+  test('is reset if the response is long', async () => {
+    const { cancel, taken } = beginCancellable()
+    const stream = await taken
+    cancel()
+    stream.respond({ ':status': 200 })
+    stream.end('x'.repeat(1_000_000))
+    expect(await resetCode(stream)).toBe(8)
+  })
+
+  test('is reset a second after its beginning', async () => {
+    const { cancel, session, taken } = beginCancellable()
+    const stream = await taken
+    cancel()
+    session.expire(1_000, false)
+    expect(await resetCode(stream)).toBe(8)
+  })
+
+  test('is reset at once if the backend has had it for a second', async () => {
+    const { cancel, setTime, taken } = beginCancellable()
+    const stream = await taken
+    setTime(1_000)
+    cancel()
+    expect(await resetCode(stream)).toBe(8)
+  })
+})
+
+/** A request, begun at 0, on a session whose clock stands still. `taken`: its stream at the backend. */
+function beginCancellable() {
+  const [near, far] = duplexPair()
+  const server = createServer()
+  const taken = new Promise<ServerHttp2Stream>((resolve) => void server.on('stream', resolve))
+  server.emit('connection', far)
+  let nowMs = 0
+  let cancel = (): void => undefined
+  const start = (channel: UpstreamChannel): void => {
+    cancel = () => channel.abort('the client went away')
+    sendWithoutBody(channel)
+  }
+  const exchange = { ...exchangeThatHears([]), start }
+  const session = sessionOn(near, exchange, () => nowMs)
+  const setTime = (ms: number): void => void (nowMs = ms)
+  return { cancel: () => cancel(), session, setTime, taken }
+}
+
+/** The code with which the gateway has reset a stream of the backend; 0 if it has ended without. */
+async function resetCode(stream: ServerHttp2Stream): Promise<number | undefined> {
+  stream.on('error', () => undefined)
+  if (!stream.closed) await once(stream, 'close')
+  return stream.rstCode
+}
