@@ -33,7 +33,7 @@ export type StreamOwner = {
   readonly isBlamed: boolean
   /** Whether earlier streams of the session have ended. */
   readonly isReused: boolean
-  /** The request was given up, and its stream is reset. */
+  /** The stream is reset: the request was given up, or answered before all of it was sent. */
   onReset(kind: FailureKind): void
   /** The stream has closed: another one can be opened in its place. */
   onClosed(stream: UpstreamStream): void
@@ -217,7 +217,7 @@ export class UpstreamStream implements UpstreamChannel {
     // The backend has answered without the rest of the request.
     if (!this.#requestSent) {
       this.isWritable = false
-      this.#stream?.close(NGHTTP2_NO_ERROR)
+      this.#reset('aborted', NGHTTP2_NO_ERROR)
     }
     exchange?.onEnd()
   }
@@ -293,12 +293,12 @@ export class UpstreamStream implements UpstreamChannel {
     exchange.onFailure(new UpstreamFailure(kind, message, facts))
   }
 
-  #reset(kind: FailureKind): void {
+  #reset(kind: FailureKind, code = NGHTTP2_CANCEL): void {
     this.#resetAtMs = Number.POSITIVE_INFINITY
     const stream = this.#stream
     if (!stream || stream.closed || stream.destroyed) return
     this.#owner.onReset(kind)
-    stream.close(NGHTTP2_CANCEL)
+    stream.close(code)
   }
 }
 

@@ -55,7 +55,7 @@ function exchangeThatHears(heard: string[]): UpstreamExchange {
 function sessionOn(near: Duplex, exchange: UpstreamExchange, now: () => number): UpstreamSession {
   const owner = {
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
-    mayRetire: () => false,
+    mayRetire: () => true,
     onRoom: () => undefined,
     onSessionClosed: () => undefined,
   }
@@ -148,6 +148,31 @@ describe('a request that is cancelled before its response', () => {
     cancel()
     expect(await resetCode(stream)).toBe(8)
   })
+})
+
+/** Netty closes a connection with 200 resets in half a minute, with the requests of other clients. */
+test('a session takes no further requests after a hundred that were answered before their body was sent', async () => {
+  const [near, far] = duplexPair()
+  const server = createServer()
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    stream.on('error', () => undefined)
+    stream.respond({ ':status': 413 })
+    stream.end('too much')
+  })
+  server.emit('connection', far)
+  const heard: string[] = []
+  const start = (channel: UpstreamChannel): void =>
+    void channel.writeHead(upstreamRequest({ method: 'POST', hasBody: true }))
+  const exchange = { ...exchangeThatHears(heard), method: 'POST', start }
+  const session = sessionOn(near, exchange, () => 0)
+  const ended = (): number => heard.filter((event) => event === 'end').length
+  for (let i = 1; i < 100; i++) {
+    await eventually(`request ${i} has ended`, () => expect(ended()).toBe(i))
+    expect(session.isRetired).toBe(false)
+    session.begin(exchange)
+  }
+  await eventually('the last request has ended', () => expect(ended()).toBe(100))
+  expect(session.isRetired).toBe(true)
 })
 
 /** A request, begun at 0, on a session whose clock stands still. `taken`: its stream at the backend. */
