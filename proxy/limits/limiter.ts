@@ -12,6 +12,8 @@ export type Charge = {
   readonly device?: DeviceOfCharge
   /** The client is one that only few backends attribute the request to. */
   readonly isExtra?: boolean
+  /** The request is a batch, so the status of its response does not say how the guesses in it ended. */
+  readonly isBatch?: boolean
 }
 
 /** The remaining quota of a client under one policy, after the decision. */

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import type { Reply } from '../support/gateway/gateway.ts'
@@ -47,18 +48,21 @@ beforeAll(async () => {
   })
 })
 
-/** Sends the same calls for a new account three times. The backend answers with the status. */
+/** Sends the same calls for a new account three times, from a new address. The backend answers with the status. */
 async function callThrice(
   path: string,
   status: number,
   sent: Record<string, string> = {},
   method = 'POST',
+  bodyOf: (call: string) => string | Buffer = (call) => `{"0":${call}}`,
 ): Promise<Reply[]> {
-  const body = JSON.stringify({ 0: { email: `anna-${++accounts}@example.com`, password: 'guess' } })
+  const body = bodyOf(JSON.stringify({ email: `anna-${++accounts}@example.com`, password: 'guess' }))
   const headers = { 'content-type': 'application/json', ...sent }
+  // What the gateway cannot read counts by address.
+  const from = `127.0.8.${accounts}`
   const replies: Reply[] = []
   for (let i = 0; i < 3; i++)
-    replies.push(await gateway.send(method, `${path}?batch=1&status=${status}`, { headers, body }))
+    replies.push(await gateway.send(method, `${path}?batch=1&status=${status}`, { headers, body, from }))
   return replies
 }
 
@@ -80,6 +84,29 @@ describe.each(['auth', 'account'])('sign-ins by account at /trpc/%s.login', (rou
     ['Accept', asLines],
   ])('a batch for which the client asks for a stream by %s counts and makes no device', async (_, sent) => {
     const replies = await callThrice(path, 200, sent)
+    expect(statusesOf(replies)).toEqual([200, 200, 429])
+    expect(cookiesOf(replies)).toEqual([])
+  })
+
+  test.each(['[', ' \n[', '\ufeff['])(
+    'a JSON array that begins %j counts and makes no device',
+    async (opening) => {
+      const replies = await callThrice(path, 200, {}, 'POST', (call) => `${opening}${call}]`)
+      expect(statusesOf(replies)).toEqual([200, 200, 429])
+      expect(cookiesOf(replies)).toEqual([])
+    },
+  )
+
+  test('a packed JSON array counts and makes no device', async () => {
+    const packed = (call: string): Buffer => gzipSync(`[${call}]`)
+    const replies = await callThrice(path, 200, { 'content-encoding': 'gzip' }, 'POST', packed)
+    expect(statusesOf(replies)).toEqual([200, 200, 429])
+    expect(cookiesOf(replies)).toEqual([])
+  })
+
+  test.each(['application/grpc-web+json', 'Application/gRPC'])('a call in %s counts', async (type) => {
+    const framed = (call: string): string => `\0\0\0\0\x40${call}`
+    const replies = await callThrice(path, 200, { 'content-type': type }, 'POST', framed)
     expect(statusesOf(replies)).toEqual([200, 200, 429])
     expect(cookiesOf(replies)).toEqual([])
   })

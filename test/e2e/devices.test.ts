@@ -399,7 +399,8 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       const batch = ['application/json', JSON.stringify([{ email: mine }, { email: yours }])]
       const signedIn = await send(batch, 'right', device)
       expect(deviceOf(signedIn)).toBe('')
-      for (let i = 0; i < 5; i++) expect((await send(batch, 'wrong', device)).status).toBe(401)
+      // The batch that has worked counts too, as its status does not say so.
+      for (let i = 0; i < 4; i++) expect((await send(batch, 'wrong', device)).status).toBe(401)
       expect((await send(forms.JSON(yours), 'wrong', device)).status).toBe(429)
       expect((await send(forms.JSON(mine), 'wrong')).status).toBe(401)
     })

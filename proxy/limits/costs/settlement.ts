@@ -113,7 +113,10 @@ export class Settlement {
   /** Under a rule by account, calls whose outcome the status does not say count: any of them may be a failed sign-in. */
   #mayBeIn(ranges: readonly StatusRange[], status: number, { charge }: Reservation): boolean {
     if (includesStatus(ranges, status)) return true
-    return countsByAccount(charge.policy) && this.#options.tellsOutcome?.(status) === false
+    return (
+      charge.isBatch === true ||
+      (countsByAccount(charge.policy) && this.#options.tellsOutcome?.(status) === false)
+    )
   }
 
   /** Returns the trailers without those to hide from the client: name, value, name, value…; names in lower case. */

@@ -25,10 +25,12 @@ export function chargesByBody(
   if (keys.unread) context.onUnreadKey?.(policy, keys.unread)
   // A batch counts as one request in flight.
   const hasUnits = !countsInFlight(policy)
+  const { isBatch } = body
   return Array.from(keys.requests, ([partitionKey, requests]) => ({
     policy,
     partitionKey,
     ...(requests > 1 && hasUnits && { units: requests * reservedUnits(policy) }),
     ...(keys.extra.has(partitionKey) && { isExtra: true }),
+    ...(isBatch && { isBatch }),
   }))
 }

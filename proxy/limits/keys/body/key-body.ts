@@ -55,6 +55,12 @@ export class KeyBody {
     return !sent.isWhole || (format.codings.length > 0 && unpacked === undefined)
   }
 
+  /** Whether a backend may read the body as a JSON array, the requests of a batch, of which there may be only one. */
+  get isBatch(): boolean {
+    const { sent, unpacked } = this.#sources
+    return beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
+  }
+
   find(part: BodyPart): Findings {
     this.#findings ??= readBodyValues(this.#sources, this.#names)
     const findings = this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
@@ -99,6 +105,14 @@ export class KeyBody {
     const readings = this.find(part).values.map((value) => this.readingsOf(value, part))
     return [...new Set(readings.flatMap(({ usual, extra }) => [...usual, ...extra]))]
   }
+}
+
+/** Blanks, and what UTF-16 and byte order marks have before the first character. */
+const beforeText: ReadonlySet<number> = new Set(Buffer.from('\t\n\v\f\r \0\xef\xbb\xbf\xfe\xff', 'latin1'))
+const openingBracket = 0x5b
+
+function beginsArray(bytes: Buffer | undefined): boolean {
+  return bytes?.find((byte) => !beforeText.has(byte)) === openingBracket
 }
 
 /** Decodes the escapes of URLs and JSON, and drops the NULs that ASCII has in UTF-16. */

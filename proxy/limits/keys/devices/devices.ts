@@ -179,6 +179,8 @@ export class Devices {
       const { policy, device: of } = charge
       const { device } = policy
       if (!device || !of || of.account === undefined || !includesStatus(device.status, status)) continue
+      // The status of a batch does not say how its requests ended.
+      if (charge.isBatch) continue
       // If the request names several accounts, it is unknown to which one it has signed in.
       if (charges.some((other) => other !== charge && !other.isExtra && other.policy.name === policy.name))
         continue
