@@ -106,6 +106,8 @@ test('account-shield: guesses at an account from many addresses, and from one ne
   const forms: [string, (name: string) => Record<string, string>][] = [
     ['/login', (name: string) => ({ email: name, password: 'x' })],
     ['/api/auth/login', (name: string) => ({ username: name, password: 'x' })],
+    // better-auth
+    ['/api/auth/sign-in/email', (name: string) => ({ email: name, password: 'x' })],
     ['/users/sign_in', (name: string) => ({ 'user[email]': name, 'user[password]': 'x' })],
     ['/accounts/login', (name: string) => ({ username: name, password: 'x' })],
   ]
@@ -257,7 +259,12 @@ test('login-protection: failures, then all attempts', async () => {
     response.writeHead(request.headers['x-test'] === 'right' ? 200 : 401)
     response.end()
   })
-  for (const path of ['/login', '/users/sign_in', '/api/auth/callback/credentials'])
+  for (const path of [
+    '/login',
+    '/users/sign_in',
+    '/api/auth/sign-in/email',
+    '/api/auth/callback/credentials',
+  ])
     expect(await passed('POST', path, { from: `127.0.1.${path.length}` })).toBe(5)
   expect(await passed('POST', deeper('/api/auth/callback/credentials'), { from: '127.0.1.1' })).toBe(5)
   expect(await passed('POST', '/login', { headers: { 'x-test': 'right' } })).toBe(30)
