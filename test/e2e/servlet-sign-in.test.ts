@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startHosted } from '../support/gateway/hosted-gateway.ts'
+import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { startBackend } from '../support/http/backend.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
@@ -24,14 +24,21 @@ function pathsBelow(depth: number): string[] {
   return spellings.map((spelling) => `/shop${folders}/${spelling}`)
 }
 
-test('guesses at an account below every path of a servlet application', async () => {
-  const backend = await startBackend((_, response) => response.end('wrong'))
-  const gateway = await startHosted({
+/** Answers as Tomcat does whose error page is a file: `If-None-Match` turns its 200 into 412. */
+async function start(): Promise<HostedGateway> {
+  const backend = await startBackend(({ headers }, response) => {
+    response.writeHead(headers['if-none-match'] === undefined ? 200 : 412).end('wrong')
+  })
+  return startHosted({
     UPSTREAM_URL: backend.url,
     CONFIG_FILE: writeConfigFile(table),
     DEVICE_SECRET: 'x'.repeat(40),
     TRUSTED_PROXIES: 'loopback',
   })
+}
+
+test('guesses at an account below every path of a servlet application', async () => {
+  const gateway = await start()
   let address = 0
   const post = async (path: string, body: string): Promise<number> => {
     const headers = {
@@ -54,4 +61,19 @@ test('guesses at an account below every path of a servlet application', async ()
   ])
   const others = await Promise.all(Array.from({ length: 8 }, () => post('/shop/cart', 'item=7')))
   expect(new Set(others)).toEqual(new Set([200]))
+})
+
+test('guesses in a servlet application count if their client makes 412 of the status', async () => {
+  const gateway = await start()
+  const statuses: number[] = []
+  for (let sent = 0; sent < 6; sent++) {
+    const headers = {
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-forwarded-for': `198.51.100.${sent}`,
+      'if-none-match': '*',
+    }
+    const body = 'j_username=anna&j_password=wrong'
+    statuses.push((await gateway.send('POST', '/shop/j_security_check', { headers, body })).status)
+  }
+  expect(statuses).toEqual([412, 412, 412, 412, 412, 429])
 })
