@@ -1,11 +1,10 @@
 import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http'
-import { errors, type ErrorReply } from '../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../shared/error-replies.ts'
 import { createExceptionLog } from '../../shared/exception-log.ts'
 import type { Log } from '../../shared/log.ts'
 import { namesOneHost } from '../../shared/node-http-errors.ts'
 import { METRICS_CONTENT_TYPE } from '../telemetry/metrics/prometheus.ts'
 import { createAdminAccess } from './access.ts'
-import { listsMistakes } from './api/api-reload.ts'
 import type { ApiRoute } from './api/api.ts'
 import { mayAnswer, serveOperator } from './connections.ts'
 import type { HealthReport } from './health.ts'
@@ -168,14 +167,8 @@ function json(status: number, value: unknown): Reply {
   return { status, contentType: 'application/json', body: JSON.stringify(value ?? null) }
 }
 
-const knownErrors: ReadonlySet<unknown> = new Set(Object.values(errors))
-
 function answerReply(answer: unknown): Reply {
-  return isError(answer) || listsMistakes(answer) ? errorReply(answer) : json(200, answer)
-}
-
-function isError(answer: unknown): answer is ErrorReply {
-  return knownErrors.has(answer)
+  return answer instanceof ErrorReply ? errorReply(answer) : json(200, answer)
 }
 
 function errorReply(error: ErrorReply, fields: Readonly<Record<string, string>> = {}): Reply {

@@ -1,16 +1,9 @@
-import type { ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply } from '../../../shared/error-replies.ts'
 import { entryId, type Ban, type TimedEntry } from '../../limits/clients/client-entry.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, keysOfClient, listedKeyOf } from './client-name.ts'
-import {
-  isError,
-  policyOf,
-  putEntries,
-  removeEntries,
-  type About,
-  type EntryRoutesOptions,
-} from './entry-request.ts'
+import { policyOf, putEntries, removeEntries, type About, type EntryRoutesOptions } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /** The API for bans. docs/operations.md describes the formats. As in the rest of the API, only the body names a client. */
@@ -37,7 +30,7 @@ class BanApi {
 
   async ban({ reason, for: forMs, ...about }: Asked<'banned'>): Promise<object> {
     const bans = this.#bansOf(about, reason)
-    if (isError(bans)) return bans
+    if (bans instanceof ErrorReply) return bans
     const failure = await putEntries(this.#options.entries, bans, forMs)
     return failure ?? { banned: bans.map((entry) => describeBan({ entry, leftMs: forMs })) }
   }
@@ -46,11 +39,11 @@ class BanApi {
     const listed = await this.#options.entries.list('ban')
     const bans = this.#bansOf(about, undefined)
     const shown = this.#bansShownAs(about, listed)
-    if (isError(bans) && shown.length === 0) return bans
-    const meant = isError(bans) ? [...shown] : [...bans, ...shown]
+    if (bans instanceof ErrorReply && shown.length === 0) return bans
+    const meant = bans instanceof ErrorReply ? [...shown] : [...bans, ...shown]
     if (about.policy === undefined) meant.push(...this.#bansUnderRules(about.client, listed))
     const lifted = await removeEntries(this.#options.entries, meant)
-    if (isError(lifted)) return lifted
+    if (lifted instanceof ErrorReply) return lifted
     return {
       unbanned: lifted.map(({ policy = null, partitionKey }) => ({
         client: describeKey(partitionKey),
@@ -71,7 +64,7 @@ class BanApi {
   #bansUnderRules(client: unknown, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
     const { policies, addresses } = this.#options
     const charges = chargesOfClient(client, undefined, policies, addresses)
-    if (isError(charges)) return []
+    if (charges instanceof ErrorReply) return []
     const ids = new Set(listed.map(({ id }) => id))
     return charges
       .filter(({ policy, partitionKey }) => policy.ban || ids.has(entryId('ban', policy.name, partitionKey)))
@@ -81,14 +74,14 @@ class BanApi {
   #bansOf(fields: About, reason: string | undefined): readonly Ban[] | ErrorReply {
     const { policies, addresses } = this.#options
     const policy = policyOf(fields, policies)
-    if (isError(policy)) return policy
+    if (policy instanceof ErrorReply) return policy
     const said = { by: 'operator', ...(reason !== undefined && { reason }) } as const
     if (!policy) {
       const keys = keysOfClient(fields.client, policies, addresses)
-      return isError(keys) ? keys : keys.map((key) => ({ kind: 'ban', ...key, ...said }))
+      return keys instanceof ErrorReply ? keys : keys.map((key) => ({ kind: 'ban', ...key, ...said }))
     }
     const charges = chargesOfClient(fields.client, policy, policies, addresses)
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     return charges.map(({ partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, ...said }))
   }
 }

@@ -1,5 +1,5 @@
 import { compileAccountOverrides } from '../../limits/clients/lists/account-overrides.ts'
-import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import { compileClientLists } from '../../limits/clients/lists/client-lists.ts'
 import { sumThrottled, type ThrottledClient } from '../../limits/clients/throttled-clients.ts'
@@ -13,7 +13,7 @@ import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, requestOfClient } from './client-name.ts'
 import type { ClientOperations } from '../client-operations.ts'
 import { describeState } from './client-state.ts'
-import { isError, policyOf } from './entry-request.ts'
+import { policyOf } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 import { describeReplicas } from '../replicas/report.ts'
 
@@ -59,7 +59,7 @@ class ClientApi {
 
   async inspect(about: Asked<'question'>): Promise<object> {
     const charges = this.#readCharges(about)
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     const states = await this.#options.clients.inspect(charges)
     return { states: states.map((state, at) => describeState(state, charges[at]?.partitionKey)) }
   }
@@ -67,7 +67,7 @@ class ClientApi {
   async reset(about: Asked<'question'>): Promise<object> {
     const { clients } = this.#options
     const charges = this.#readCharges(about)
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     const before = await clients.inspect(charges)
     const outcome = await clients.reset(charges)
     if (outcome === 'unavailable') return errors.storeAway
@@ -78,7 +78,7 @@ class ClientApi {
 
   async listLimited(asked: Asked<'limitedQuery'>): Promise<object> {
     const policy = policyOf(asked, this.#policies)
-    if (isError(policy)) return policy
+    if (policy instanceof ErrorReply) return policy
     const { scope, limited } = await listEverywhere(this.#options.clients, policy?.name, asked.limit)
     return { scope, clients: limited.map(describeLimited) }
   }
@@ -92,9 +92,9 @@ class ClientApi {
     const { rules, addresses } = this.#options
     const { client } = about
     const policy = policyOf(about, this.#policies)
-    if (isError(policy)) return policy
+    if (policy instanceof ErrorReply) return policy
     const charges = chargesOfClient(client, policy, this.#policies, addresses)
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     const charged = new Set(charges.map((charge) => charge.policy))
     const request = requestOfClient(client, policy, addresses)
     return withFileOverrides(

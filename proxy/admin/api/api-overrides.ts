@@ -1,4 +1,4 @@
-import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import { algorithmOf } from '../../limits/algorithms/registry.ts'
 import type { ClientOverride, NamedEntry, TimedEntry } from '../../limits/clients/client-entry.ts'
 import type { Charge } from '../../limits/limiter.ts'
@@ -6,14 +6,7 @@ import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, listedKeyOf } from './client-name.ts'
-import {
-  isError,
-  policyOf,
-  putEntries,
-  removeEntries,
-  type About,
-  type EntryRoutesOptions,
-} from './entry-request.ts'
+import { policyOf, putEntries, removeEntries, type About, type EntryRoutesOptions } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
@@ -46,7 +39,7 @@ class OverrideApi {
 
   async override({ label, requests, for: forMs, ...about }: Asked<'overridden'>): Promise<object> {
     const charges = this.#chargesOf(about)
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     const entries = charges.map(({ policy, partitionKey }): ClientOverride => ({
       kind: 'override',
       policy: policy.name,
@@ -62,15 +55,15 @@ class OverrideApi {
 
   async remove(about: Asked<'overrideRemoved'>): Promise<object> {
     const entries = await this.#entriesOf(about)
-    if (isError(entries)) return entries
+    if (entries instanceof ErrorReply) return entries
     const removed = await removeEntries(this.#options.entries, entries)
-    return isError(removed) ? removed : { removed: removed.length > 0 }
+    return removed instanceof ErrorReply ? removed : { removed: removed.length > 0 }
   }
 
   /** Returns the entries to remove. If the rule is no longer in the table, finds them by the names that the list shows. */
   async #entriesOf(about: About): Promise<readonly NamedEntry[] | ErrorReply> {
     const charges = this.#chargesOf(about)
-    if (!isError(charges))
+    if (!(charges instanceof ErrorReply))
       return charges.map(({ policy, partitionKey }) => ({
         kind: 'override',
         policy: policy.name,
@@ -87,7 +80,7 @@ class OverrideApi {
   #chargesOf(fields: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
     const policy = policyOf(fields, policies)
-    if (isError(policy)) return policy
+    if (policy instanceof ErrorReply) return policy
     return policy ? chargesOfClient(fields.client, policy, policies, addresses) : errors.noSuchPolicy
   }
 }

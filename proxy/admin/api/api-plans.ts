@@ -1,4 +1,4 @@
-import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import type { Charge } from '../../limits/limiter.ts'
 import type { PlanOwner, PlanStore } from '../../limits/plans/plan-store.ts'
 import type { Policy } from '../../policy.ts'
@@ -7,7 +7,7 @@ import { hasPlan, readsStoredPlan } from '../../policy/plans.ts'
 import type { AddressReader } from '../../request/addresses/client-address.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey } from './client-name.ts'
-import { isError, policyOf, type About } from './entry-request.ts'
+import { policyOf, type About } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 export type PlanRoutesOptions = {
@@ -60,7 +60,7 @@ class PlanApi {
   /** Sets, removes or returns the plan of a client. */
   async plan({ client, policy, plan: name }: Asked<'planned'>): Promise<object> {
     const charges = this.#readCharges({ client, policy })
-    if (isError(charges)) return charges
+    if (charges instanceof ErrorReply) return charges
     if (typeof name === 'string' && !charges.some((charge) => hasPlan(charge.policy, name)))
       return errors.noSuchPlan
     const byKey = Map.groupBy(charges, ({ policy: each }) => planKeyName(each))
@@ -77,7 +77,7 @@ class PlanApi {
   #readCharges(about: About): readonly Charge[] | ErrorReply {
     const { policies, addresses } = this.#options
     const policy = policyOf(about, policies)
-    if (isError(policy)) return policy
+    if (policy instanceof ErrorReply) return policy
     if (this.#reading.length === 0 || (policy && !readsStoredPlan(policy))) return errors.noStoredPlans
     return chargesOfClient(about.client, policy, this.#reading, addresses)
   }

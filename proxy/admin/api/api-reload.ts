@@ -1,4 +1,4 @@
-import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import type { ApiRoutes } from './api.ts'
 import { withBody } from './read-body.ts'
 
@@ -27,22 +27,9 @@ export function createReloadRoutes(reload: () => Promise<ReloadOutcome>): ApiRou
   const answer = withBody('reloaded', async () => {
     const result = await reload()
     if (result.outcome === 'failed') return errors.reloadFailed
-    if (result.outcome === 'refused') return withMistakes(errors.settingsWrong, result.mistakes)
-    return result
+    if (result.outcome !== 'refused') return result
+    const { status, text } = errors.settingsWrong
+    return new ErrorReply(status, text, { mistakes: result.mistakes })
   })
   return new Map([['/api/reload', { POST: answer }]])
-}
-
-const made = new WeakSet<object>()
-
-function withMistakes(error: ErrorReply, mistakes: readonly string[]): ErrorReply {
-  const body = Buffer.from(JSON.stringify({ code: error.status, error: error.text, mistakes }))
-  const reply = { ...error, body }
-  made.add(reply)
-  return reply
-}
-
-/** Whether an answer is an error with a list of mistakes. */
-export function listsMistakes(answer: unknown): answer is ErrorReply {
-  return typeof answer === 'object' && answer !== null && made.has(answer)
 }

@@ -1,4 +1,4 @@
-import { errors, type ErrorReply } from '../../../shared/error-replies.ts'
+import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import { partsOf } from '../../limits/clients/client-entry.ts'
 import { headerValues, comparableValues } from '../../limits/keys/part-values.ts'
 import { bodyValues } from '../../limits/keys/body/key-body.ts'
@@ -58,7 +58,7 @@ export function chargesOfClient(
   addresses: AddressReader,
 ): readonly Charge[] | ErrorReply {
   const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client, addresses)
-  if ('body' in name) return name
+  if (name instanceof ErrorReply) return name
   const candidates = policy ? [policy] : policies
   const charges = candidates.flatMap((candidate) =>
     keysUnder(candidate, name, policy !== undefined).map((partitionKey): Charge => ({
@@ -104,7 +104,7 @@ export function keysOfClient(
   addresses: AddressReader,
 ): readonly NamedKey[] | ErrorReply {
   const name = readName(typeof client === 'string' ? { ip: client } : client, addresses)
-  if ('body' in name) return name
+  if (name instanceof ErrorReply) return name
   if (name.key === undefined) {
     if (name.values.has('global')) return errors.clientGlobal
     const [address] = name.values.get('ip') ?? []
@@ -123,7 +123,7 @@ export function keysOfClient(
 export function listedKeyOf(client: unknown, addresses: AddressReader): string | undefined {
   const named = typeof client === 'string' ? { ip: client } : client
   const name = readName(named, addresses)
-  if ('body' in name) return undefined
+  if (name instanceof ErrorReply) return undefined
   if (name.key !== undefined) return name.key
   const { values, range } = name
   if (values.has('global')) return keyOfAll
@@ -162,7 +162,7 @@ function readName(client: unknown, addresses: AddressReader): ClientName | Error
     if (part === 'ip' && typeof value === 'string') range = parseClientRange(value)
     const read = readValues(part, value, addresses)
     if (read === errors.clientIsNetwork && entries.length === 1) continue
-    if ('body' in read) return read
+    if (read instanceof ErrorReply) return read
     const readings = read.filter((reading) => reading !== '')
     const isReadable = readings.length > 0 && readings.length <= MAX_READINGS
     if (!isReadable || values.has(part)) return errors.clientUnreadable

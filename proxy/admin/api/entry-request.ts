@@ -24,11 +24,6 @@ export function policyOf(
   return name === undefined ? undefined : (policies.find((each) => each.name === name) ?? errors.noSuchPolicy)
 }
 
-/** Whether a result of these functions is an error. */
-export function isError(value: unknown): value is ErrorReply {
-  return typeof value === 'object' && value !== null && 'reason' in value && 'body' in value
-}
-
 /** Stores entries, one after the other. Returns the error of the first entry that was not, or may not have been, stored. */
 export async function putEntries(
   store: EntryOperations,
