@@ -3,7 +3,7 @@ import { entryId, type Ban, type TimedEntry } from '../../limits/clients/client-
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, keysOfClient, listedKeyOf } from './client-name.ts'
-import { policyOf, putEntries, removeEntries, type About, type EntryRoutesOptions } from './entry-request.ts'
+import { putEntries, removeEntries, type About, type EntryRoutesOptions } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /** The API for bans. docs/operations.md describes the formats. As in the rest of the API, only the body names a client. */
@@ -63,7 +63,7 @@ class BanApi {
   /** Returns the client's bans under single rules. For rules with `ban`, includes bans that this process may not know of yet. */
   #bansUnderRules(client: unknown, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
     const { policies, addresses } = this.#options
-    const charges = chargesOfClient(client, undefined, policies, addresses)
+    const charges = chargesOfClient({ client }, policies, addresses)
     if (charges instanceof ErrorReply) return []
     const ids = new Set(listed.map(({ id }) => id))
     return charges
@@ -71,18 +71,21 @@ class BanApi {
       .map(({ policy, partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, by: 'rule' }))
   }
 
-  #bansOf(fields: About, reason: string | undefined): readonly Ban[] | ErrorReply {
+  #bansOf(about: About, reason: string | undefined): readonly Ban[] | ErrorReply {
     const { policies, addresses } = this.#options
-    const policy = policyOf(fields, policies)
-    if (policy instanceof ErrorReply) return policy
     const said = { by: 'operator', ...(reason !== undefined && { reason }) } as const
-    if (!policy) {
-      const keys = keysOfClient(fields.client, policies, addresses)
+    if (about.policy === undefined) {
+      const keys = keysOfClient(about.client, policies, addresses)
       return keys instanceof ErrorReply ? keys : keys.map((key) => ({ kind: 'ban', ...key, ...said }))
     }
-    const charges = chargesOfClient(fields.client, policy, policies, addresses)
+    const charges = chargesOfClient(about, policies, addresses)
     if (charges instanceof ErrorReply) return charges
-    return charges.map(({ partitionKey }) => ({ kind: 'ban', policy: policy.name, partitionKey, ...said }))
+    return charges.map(({ policy, partitionKey }) => ({
+      kind: 'ban',
+      policy: policy.name,
+      partitionKey,
+      ...said,
+    }))
   }
 }
 

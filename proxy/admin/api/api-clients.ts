@@ -90,13 +90,11 @@ class ClientApi {
 
   #readCharges(about: Asked<'question'>): readonly Charge[] | ErrorReply {
     const { rules, addresses } = this.#options
-    const { client } = about
-    const policy = policyOf(about, this.#policies)
-    if (policy instanceof ErrorReply) return policy
-    const charges = chargesOfClient(client, policy, this.#policies, addresses)
+    const charges = chargesOfClient(about, this.#policies, addresses)
     if (charges instanceof ErrorReply) return charges
+    const policy = this.#policies.find(({ name }) => name === about.policy)
     const charged = new Set(charges.map((charge) => charge.policy))
-    const request = requestOfClient(client, policy, addresses)
+    const request = requestOfClient(about.client, policy, addresses)
     return withFileOverrides(
       charges,
       rules.filter((rule) => charged.has(rule.policy)),

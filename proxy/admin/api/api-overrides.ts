@@ -1,12 +1,11 @@
 import { ErrorReply, errors } from '../../../shared/error-replies.ts'
 import { algorithmOf } from '../../limits/algorithms/registry.ts'
 import type { ClientOverride, NamedEntry, TimedEntry } from '../../limits/clients/client-entry.ts'
-import type { Charge } from '../../limits/limiter.ts'
 import type { Policy } from '../../policy.ts'
 import { toSeconds } from './api-values.ts'
 import type { ApiPath, ApiRoute, ApiRoutes } from './api.ts'
 import { chargesOfClient, describeKey, listedKeyOf } from './client-name.ts'
-import { policyOf, putEntries, removeEntries, type About, type EntryRoutesOptions } from './entry-request.ts'
+import { putEntries, removeEntries, type EntryRoutesOptions } from './entry-request.ts'
 import { withBody, withQuery, type Asked } from './read-body.ts'
 
 /**
@@ -38,7 +37,8 @@ class OverrideApi {
   }
 
   async override({ label, requests, for: forMs, ...about }: Asked<'overridden'>): Promise<object> {
-    const charges = this.#chargesOf(about)
+    const { policies, addresses } = this.#options
+    const charges = chargesOfClient(about, policies, addresses)
     if (charges instanceof ErrorReply) return charges
     const entries = charges.map(({ policy, partitionKey }): ClientOverride => ({
       kind: 'override',
@@ -61,27 +61,20 @@ class OverrideApi {
   }
 
   /** Returns the entries to remove. If the rule is no longer in the table, finds them by the names that the list shows. */
-  async #entriesOf(about: About): Promise<readonly NamedEntry[] | ErrorReply> {
-    const charges = this.#chargesOf(about)
+  async #entriesOf(about: Asked<'overrideRemoved'>): Promise<readonly NamedEntry[] | ErrorReply> {
+    const { policies, addresses } = this.#options
+    const charges = chargesOfClient(about, policies, addresses)
     if (!(charges instanceof ErrorReply))
       return charges.map(({ policy, partitionKey }) => ({
         kind: 'override',
         policy: policy.name,
         partitionKey,
       }))
-    const key = listedKeyOf(about.client, this.#options.addresses)
+    const key = listedKeyOf(about.client, addresses)
     const shown = (await this.#options.entries.list('override'))
       .map(({ entry }) => entry)
       .filter(({ policy, partitionKey }) => policy === about.policy && partitionKey === key)
     return shown.length > 0 ? shown : charges
-  }
-
-  /** Returns at least one charge. A client whose value has several readings has one key per reading. */
-  #chargesOf(fields: About): readonly Charge[] | ErrorReply {
-    const { policies, addresses } = this.#options
-    const policy = policyOf(fields, policies)
-    if (policy instanceof ErrorReply) return policy
-    return policy ? chargesOfClient(fields.client, policy, policies, addresses) : errors.noSuchPolicy
   }
 }
 

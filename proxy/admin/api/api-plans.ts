@@ -79,7 +79,7 @@ class PlanApi {
     const policy = policyOf(about, policies)
     if (policy instanceof ErrorReply) return policy
     if (this.#reading.length === 0 || (policy && !readsStoredPlan(policy))) return errors.noStoredPlans
-    return chargesOfClient(about.client, policy, this.#reading, addresses)
+    return chargesOfClient(about, this.#reading, addresses)
   }
 
   /** Returns whether a plan has changed. @param plan undefined removes the plan */

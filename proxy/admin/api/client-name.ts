@@ -30,6 +30,7 @@ import {
 } from '../../request/addresses/ip-address.ts'
 import { valuesOf } from '../../request/values/decoded-values.ts'
 import { pathValuesOfName } from '../../limits/rules/path-values.ts'
+import { policyOf, type About } from './entry-request.ts'
 
 /** A client as an operator names it: by the parts by which rules count, or by its key in a list of limited clients. */
 type ClientName =
@@ -48,15 +49,17 @@ type ClientName =
  * secret value. A plain text is an address, or the value of the only part by which the policy counts. A value that can be read in several
  * ways has a charge for each reading.
  *
- * @param policy the policy; undefined for all policies under which the client can be counted
+ * @param about.policy the name of the policy; undefined for all policies under which the client can be counted
  * @returns at least one charge, or the error to answer with
  */
 export function chargesOfClient(
-  client: unknown,
-  policy: Policy | undefined,
+  about: About,
   policies: readonly Policy[],
   addresses: AddressReader,
 ): readonly Charge[] | ErrorReply {
+  const { client } = about
+  const policy = policyOf(about, policies)
+  if (policy instanceof ErrorReply) return policy
   const name = readName(typeof client === 'string' ? { [onlyPartOf(policy)]: client } : client, addresses)
   if (name instanceof ErrorReply) return name
   const candidates = policy ? [policy] : policies

@@ -25,7 +25,9 @@ const values: Readonly<Record<SinglePart['kind'], { readonly part: SinglePart; r
 test.each(Object.entries(values))('operators can name a client by %s', async (_, { part, value }) => {
   const client = await readClient([`${partName(part)}=${value}`])
   const policy = makePolicy('a', 1, 1000, { partition: [part] })
-  expect(chargesOfClient(client, policy, [policy], createAddressReader([]))).toMatchObject([{ policy }])
+  expect(chargesOfClient({ client, policy: policy.name }, [policy], createAddressReader([]))).toMatchObject([
+    { policy },
+  ])
 })
 
 test.each(Object.entries(values))('rules can have a key by %s', (_, { part }) => {
