@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { withQuota } from '../../proxy/limits/algorithms/registry.ts'
 import type { Charge, Decision } from '../../proxy/limits/limiter.ts'
 import { planKeyName } from '../../proxy/limits/plans/plan-key-name.ts'
@@ -7,8 +7,8 @@ import { createLimitHeaders } from '../../proxy/limits/replies.ts'
 import { createEmbeddedLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { limiterOptions, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 import { runs } from '../support/random/runs.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -74,17 +74,9 @@ const history = fc.record({
  * Every store gives clients the same answers: it answers a history of requests as counters in this process do. Reservations are not settled
  * meanwhile, because settling is not awaited. The cache of refusals is emptied before each request, because it repeats an earlier answer.
  */
-export function describeAnswersContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeAnswersContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-
-    beforeAll(async () => {
-      subject = await start(policies)
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, policies)
 
     test('the fields of answers are those of counters in memory, whatever requests cost', async () => {
       await fc.assert(

@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
+import { describe, expect, test } from 'vitest'
+import type { Decision } from '../../proxy/limits/limiter.ts'
 import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
 import { withoutDelay, type Policy } from '../../proxy/policy.ts'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
-import { atSomePace } from '../support/limiter/paces.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  reservationsOf,
+} from '../support/limiter/limiters.ts'
+import { expectInstants, openSubject, type Instant, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 /** @param windowMs how long an empty bucket takes to fill */
@@ -32,12 +38,7 @@ const policies = {
 }
 
 /** A bucket of 3 that regains one unit each second: the times of requests, in milliseconds from the first one, and the expected answers. */
-const instants: readonly {
-  atMs: number
-  outcome: Decision['outcome']
-  remaining: number
-  resetMs: number
-}[] = [
+const instants: readonly Instant[] = [
   { atMs: 0, outcome: 'allowed', remaining: 2, resetMs: 1000 },
   { atMs: 0, outcome: 'allowed', remaining: 1, resetMs: 1000 },
   { atMs: 300, outcome: 'allowed', remaining: 0, resetMs: 700 },
@@ -51,22 +52,12 @@ const instants: readonly {
 ]
 
 /** The promises of every counter store about token buckets. The tests run one after another because they move the store's clock. */
-export function describeBucketContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeBucketContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-    let limiters: readonly Limiter[]
-
-    beforeAll(async () => {
-      subject = await start(Object.values(policies))
-      limiters = subject.limiters
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, Object.values(policies))
 
     const ask = async (charges: ReturnType<typeof chargeAll>, replica = 0): Promise<Decision> => {
-      const limiter = limiters[replica % limiters.length]
+      const limiter = subject.limiters[replica % subject.limiters.length]
       if (!limiter) throw new RangeError('at least one limiter')
       return limiter.decide(charges)
     }
@@ -75,56 +66,31 @@ export function describeBucketContract(
       return (await subject.operations.inspect(charges))[0]?.used
     }
 
-    test('a token bucket follows the table of instants', async () => {
-      const at = new Map([
-        [1, policies.instants],
-        [4, policies.instantsAt4],
-        [16, policies.instantsAt16],
-      ])
-      const play = async (pace: number): Promise<void> => {
-        const charges = chargeAll(newClient(), [at.get(pace) ?? policies.instants])
-        let nowMs = 0
-        let startedAtMs: number | undefined
-        for (const { atMs, outcome, remaining, resetMs } of instants) {
-          if (subject.advance) subject.advance((atMs - nowMs) * pace)
-          else if (startedAtMs !== undefined)
-            await sleep(Math.max(0, startedAtMs + atMs * pace - performance.now()))
-          nowMs = atMs
-          const decision = await ask(charges)
-          startedAtMs ??= performance.now()
-          expect(decision, `at ${atMs} ms`).toMatchObject({ outcome, states: [{ remaining }] })
-          const heardMs = decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.resetMs ?? NaN)
-          const toleranceMs = subject.advance ? 0.01 : 95 * pace
-          const offMs = Math.abs(heardMs - resetMs * pace)
-          expect(offMs, `at ${atMs} ms: reset in ${heardMs} ms`).toBeLessThan(toleranceMs)
-        }
-      }
-      if (subject.advance) await play(1)
-      else await atSomePace(play)
-    })
+    test('a token bucket follows the table of instants', () =>
+      expectInstants(subject, instants, policies, 0.01))
 
     test('exactly the bucket of many parallel requests passes, over all replicas', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
-      expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(37)
+      expect(countAllowed(await decideAtOnce(subject.limiters, 200, charges))).toBe(37)
       expect(await usedBy(charges)).toBe(37)
     })
 
     test('refunded units are in the bucket again', async () => {
       const charges = chargeAll(newClient(), [policies.login])
-      const decisions = await decideAtOnce(limiters, 50, charges)
+      const decisions = await decideAtOnce(subject.limiters, 50, charges)
       expect(countAllowed(decisions)).toBe(5)
       const reservations = decisions.flatMap(reservationsOf)
       expect(reservations).toHaveLength(5)
-      for (const reservation of reservations.slice(0, 3)) limiters[0]?.settle(reservation, 0)
+      for (const reservation of reservations.slice(0, 3)) subject.first.settle(reservation, 0)
       await eventually('two are used', async () => (await usedBy(charges)) === 2)
-      expect(countAllowed(await decideAtOnce(limiters, 50, charges))).toBe(3)
+      expect(countAllowed(await decideAtOnce(subject.limiters, 50, charges))).toBe(3)
     })
 
     test('costs above the reservation are charged, below it refunded', async () => {
       const charges = chargeAll(newClient(), [policies.tokens])
       const settle = async (costUnits: number): Promise<void> => {
         for (const reservation of reservationsOf(await ask(charges)))
-          limiters[0]?.settle(reservation, costUnits)
+          subject.first.settle(reservation, costUnits)
       }
       await settle(40)
       await eventually('40 are used', async () => (await usedBy(charges)) === 40)
@@ -145,7 +111,7 @@ export function describeBucketContract(
       const decisions: Decision[] = []
       for (let i = 0; i < 6; i++) decisions.push(await ask(charges, i))
       expect(decisions.map(turnsOf)).toEqual([0, 1, 2, 3, undefined, undefined])
-      const atOnce = await decideAtOnce(limiters, 12, chargeAll(newClient(), [policies.delayed]))
+      const atOnce = await decideAtOnce(subject.limiters, 12, chargeAll(newClient(), [policies.delayed]))
       expect(
         atOnce
           .map(turnsOf)
@@ -168,10 +134,10 @@ export function describeBucketContract(
       for (let i = 0; i < 4; i++) decisions.push(await ask(charges))
       const [, second, third, fourth] = decisions.flatMap(reservationsOf)
       if (!second || !third || !fourth) throw new Error('nothing was reserved')
-      limiters[0]?.settle(second, 0)
-      limiters[0]?.settle(third, 0)
+      subject.first.settle(second, 0)
+      subject.first.settle(third, 0)
       expect((await ask(charges)).outcome).toBe('refused')
-      limiters[0]?.settle(fourth, 0)
+      subject.first.settle(fourth, 0)
       await eventually('the last turn is free again', async () => turnsOf(await ask(charges)) === 3)
       expect((await ask(charges)).outcome).toBe('refused')
     })
@@ -184,7 +150,7 @@ export function describeBucketContract(
         const last = decisions.flatMap(reservationsOf)[3]
         if (!last) throw new Error('nothing was reserved')
         expect((await ask(charges)).outcome).toBe('refused')
-        limiters[0]?.settle(last, 0)
+        subject.first.settle(last, 0)
         await eventually(
           'the last turn is free again',
           async () => (await ask(charges)).outcome === 'allowed',
@@ -204,7 +170,7 @@ export function describeBucketContract(
       else await sleep(1100)
       const passedMs = (): number => (subject.advance ? 1100 : performance.now() - startedAtMs)
       // By the end, none of these turns has come even on a busy machine.
-      for (const reservation of reservations.slice(21).reverse()) limiters[0]?.settle(reservation, 0)
+      for (const reservation of reservations.slice(21).reverse()) subject.first.settle(reservation, 0)
       await eventually('40 turns are free again', async () => {
         const [reading] = await subject.operations.inspect(charges)
         return passedMs() + (reading?.resetMs ?? Infinity) < 22_000
@@ -213,7 +179,7 @@ export function describeBucketContract(
 
     test('a shadow rule takes only the units that the bucket has', async () => {
       const charges = chargeAll(newClient(), [policies.shadow])
-      expect(countAllowed(await decideAtOnce(limiters, 6, charges))).toBe(6)
+      expect(countAllowed(await decideAtOnce(subject.limiters, 6, charges))).toBe(6)
       expect(await usedBy(charges)).toBe(2)
     })
 
@@ -229,30 +195,25 @@ export function describeBucketContract(
 
     test('requests from before a reset give nothing back to the bucket after it', async () => {
       const charges = chargeAll(newClient(), [policies.login])
-      const before = (await decideAtOnce(limiters, 5, charges)).flatMap(reservationsOf)
+      const before = (await decideAtOnce(subject.limiters, 5, charges)).flatMap(reservationsOf)
       expect(before).toHaveLength(5)
       subject.advance?.(10)
       expect(await subject.operations.reset(charges)).toBe('done')
       subject.advance?.(10)
-      expect(countAllowed(await decideAtOnce(limiters, 5, charges))).toBe(5)
-      for (const reservation of before) limiters[0]?.settle(reservation, 0)
+      expect(countAllowed(await decideAtOnce(subject.limiters, 5, charges))).toBe(5)
+      for (const reservation of before) subject.first.settle(reservation, 0)
       // The counters have settled these once they have settled another one.
       const others = chargeAll(newClient(), [policies.login])
-      for (const reservation of reservationsOf(await ask(others))) limiters[0]?.settle(reservation, 0)
+      for (const reservation of reservationsOf(await ask(others))) subject.first.settle(reservation, 0)
       await eventually('the other one is given back', async () => (await usedBy(others)) === 0)
       expect(await usedBy(charges)).toBe(5)
     })
 
     test('a reset by an operator fills the bucket again', async () => {
       const charges = chargeAll(newClient(), [policies.exact])
-      await decideAtOnce(limiters, 100, charges)
+      await decideAtOnce(subject.limiters, 100, charges)
       expect(await subject.operations.reset(charges)).toBe('done')
       await eventually('all pass again', async () => (await ask(charges, 1)).outcome === 'allowed')
     })
   })
-}
-
-function reservationsOf(decision: Decision): Reservation[] {
-  if (decision.outcome !== 'allowed') return []
-  return decision.states.flatMap(({ reservation }) => (reservation ? [reservation] : []))
 }

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
+import { describe, expect, test } from 'vitest'
+import type { Decision, Reservation } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
 const DAY_MS = 86_400_000
@@ -26,22 +26,12 @@ const policies = {
 }
 
 /** The promises of every counter store about windows of the calendar. If a window ends while a test runs, the test asks again. */
-export function describeCalendarContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeCalendarContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-    let limiters: readonly Limiter[]
-
-    beforeAll(async () => {
-      subject = await start(Object.values(policies))
-      limiters = subject.limiters
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, Object.values(policies))
 
     async function ask(client: string, asked: readonly Policy[], replica = 0): Promise<Decision> {
-      const limiter = limiters[replica % limiters.length]
+      const limiter = subject.limiters[replica % subject.limiters.length]
       if (!limiter) throw new RangeError('a subject has at least one limiter')
       return limiter.decide(chargeAll(client, asked))
     }
@@ -77,7 +67,7 @@ export function describeCalendarContract(
     )
 
     test('exactly the quota of 300 parallel requests passes in a calendar window', async () => {
-      const decisions = await decideAtOnce(limiters, 300, chargeAll(newClient(), [policies.month]))
+      const decisions = await decideAtOnce(subject.limiters, 300, chargeAll(newClient(), [policies.month]))
       expect(countAllowed(decisions)).toBe(37)
       expect(decisions.filter(({ outcome }) => outcome === 'refused')).toHaveLength(263)
     })
@@ -119,15 +109,15 @@ export function describeCalendarContract(
       }
       const first = await reserve()
       const second = await reserve()
-      limiters[0]?.settle(first, 0)
+      subject.first.settle(first, 0)
       await eventually('one unit is given back', async () => (await used()) === 1)
-      limiters[0]?.settle(second, 3)
+      subject.first.settle(second, 3)
       await eventually('two units are added', async () => (await used()) === 3)
     })
 
     test('an operator can inspect and reset a calendar window', async () => {
       const charges = chargeAll(newClient(), [policies.day])
-      await decideAtOnce(limiters, 5, charges)
+      await decideAtOnce(subject.limiters, 5, charges)
       await expectBorder(policies.day, async () => {
         const [state] = await subject.operations.inspect(charges)
         expect(state).toMatchObject({ used: 3 })
@@ -135,7 +125,7 @@ export function describeCalendarContract(
       })
       expect(await subject.operations.reset(charges)).toBe('done')
       await eventually('all replicas have heard of it', async () => {
-        const decisions = await decideAtOnce(limiters, 1, charges)
+        const decisions = await decideAtOnce(subject.limiters, 1, charges)
         return countAllowed(decisions) === 1
       })
     })

@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Policy } from '../../proxy/policy.ts'
+import { describe, expect, test } from 'vitest'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
 
 const fixed = makePolicy('operated-fixed', 5, 60_000)
 const sliding = makePolicy('operated-sliding', 5, 60_000, { algorithm: 'sliding' })
 const shadow = makePolicy('operated-shadow', 2, 60_000, { mode: 'shadow' })
 
 /** The promises of every store about an operator's questions. */
-export function describeOperationsContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeOperationsContract(name: string, start: StartSubject): void {
   describe.concurrent(`${name}, asked by an operator`, () => {
-    let subject: LimiterSubject
-
-    beforeAll(async () => {
-      subject = await start([fixed, sliding, shadow])
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, [fixed, sliding, shadow])
 
     test.each([fixed, sliding])(
       'shows the full quota of a client without a window ($name)',

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Policy } from '../../proxy/policy.ts'
+import { describe, expect, test } from 'vitest'
 import { countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
+import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 
 const policies = {
   fixed: makePolicy('readings.fixed', 5, 60_000),
@@ -9,17 +8,9 @@ const policies = {
 }
 
 /** The promises of every counter store about a request that one policy counts for several clients. */
-export function describeReadingsContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeReadingsContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-
-    beforeAll(async () => {
-      subject = await start(Object.values(policies))
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, Object.values(policies))
 
     test.each(Object.values(policies))(
       '$name: each client that the request may be of is counted, and is refused if one of them is over its limit',

@@ -1,9 +1,9 @@
 import { startRedisLimiter, waitUntilAnswering } from '../support/limiter/limiters.ts'
+import type { LimiterSubject } from '../support/limiter/subject.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { describeAnswersContract } from './answers-contract.ts'
 import { describeBucketContract } from './bucket-contract.ts'
 import { describeCalendarContract } from './calendar-contract.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
 import { describeReservationContract } from './reservation-contract.ts'
 
 async function startOnCluster(): Promise<LimiterSubject> {

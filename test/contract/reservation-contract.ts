@@ -1,12 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Charge, Decision, Limiter, Reservation } from '../../proxy/limits/limiter.ts'
+import { describe, expect, test } from 'vitest'
+import type { Charge, Reservation } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { withRequestedUnits } from '../../proxy/limits/costs/requested-charges.ts'
 import { planKeyName } from '../../proxy/limits/plans/plan-key-name.ts'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
+import {
+  chargeAll,
+  countAllowed,
+  decideAtOnce,
+  makePolicy,
+  newClient,
+  reservationsOf,
+} from '../support/limiter/limiters.ts'
+import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const failures = [{ first: 401, last: 401 }]
@@ -52,29 +59,19 @@ const policies = {
 }
 
 /** The promises of every counter store about reservations, which are settled once their cost is known. */
-export function describeReservationContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeReservationContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-    let limiters: readonly Limiter[]
-
-    beforeAll(async () => {
-      subject = await start(Object.values(policies))
-      limiters = subject.limiters
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, Object.values(policies))
 
     /** Asks a limiter of the subject, and returns the reservations. */
     async function reserve(charges: readonly Charge[], replica = 0) {
-      const decision = await limiters[replica % limiters.length]?.decide(charges)
+      const decision = await subject.limiters[replica % subject.limiters.length]?.decide(charges)
       return { decision, reservations: reservationsOf(decision) }
     }
 
     function settle(reservations: readonly Reservation[], costUnits: number, replica = 0): void {
       for (const reservation of reservations)
-        limiters[replica % limiters.length]?.settle(reservation, costUnits)
+        subject.limiters[replica % subject.limiters.length]?.settle(reservation, costUnits)
     }
 
     async function usedBy(charges: readonly Charge[]): Promise<number | undefined> {
@@ -110,13 +107,13 @@ export function describeReservationContract(
       '$name: no more of 200 parallel requests pass than the quota, whatever they cost',
       async (policy) => {
         const charges = chargeAll(newClient(), [policy])
-        const decisions = await decideAtOnce(limiters, 200, charges)
+        const decisions = await decideAtOnce(subject.limiters, 200, charges)
         expect(countAllowed(decisions)).toBe(5)
         const reservations = decisions.flatMap(reservationsOf)
         expect(reservations).toHaveLength(5)
         settle(reservations.slice(0, 2), 0)
         await untilUsed(charges, 3)
-        expect(countAllowed(await decideAtOnce(limiters, 200, charges))).toBe(2)
+        expect(countAllowed(await decideAtOnce(subject.limiters, 200, charges))).toBe(2)
       },
     )
 
@@ -144,7 +141,7 @@ export function describeReservationContract(
       '$name: of 60 batches at once no more pass than the quota',
       async (policy) => {
         const charges = [{ policy, partitionKey: newClient(), units: 2 }]
-        expect(countAllowed(await decideAtOnce(limiters, 60, charges))).toBe(2)
+        expect(countAllowed(await decideAtOnce(subject.limiters, 60, charges))).toBe(2)
       },
     )
 
@@ -206,7 +203,7 @@ export function describeReservationContract(
 
     test('a fixed cost counts as so many units', async () => {
       const charges = chargeAll(newClient(), [policies.heavy])
-      const decisions = await decideAtOnce(limiters, 20, charges)
+      const decisions = await decideAtOnce(subject.limiters, 20, charges)
       expect(countAllowed(decisions)).toBe(3)
       expect(await usedBy(charges)).toBe(9)
       expect(decisions.flatMap(reservationsOf)).toEqual([])
@@ -233,9 +230,9 @@ export function describeReservationContract(
         expect(await subject.operations.plans.set({ partitionKey: pro, keyName }, 'pro')).toBe('done')
         expect(await subject.operations.plans.set({ partitionKey: free, keyName }, 'free')).toBe('done')
 
-        const passed = (await decideAtOnce(limiters, 20, statedIn(pro, '{"max_tokens":4000}'))).flatMap(
-          reservationsOf,
-        )
+        const passed = (
+          await decideAtOnce(subject.limiters, 20, statedIn(pro, '{"max_tokens":4000}'))
+        ).flatMap(reservationsOf)
         expect(passed.map(({ units }) => units)).toEqual([4000, 4000])
         settle(passed, 0)
         await untilUsed(chargeAll(pro, [policy]), 0)
@@ -260,7 +257,7 @@ export function describeReservationContract(
 
     test('requests in flight count until they are over, on whichever replica', async () => {
       const charges = chargeAll(newClient(), [policies.exports])
-      const decisions = await decideAtOnce(limiters, 50, charges)
+      const decisions = await decideAtOnce(subject.limiters, 50, charges)
       expect(countAllowed(decisions)).toBe(2)
       expect(await usedBy(charges)).toBe(2)
       for (const [index, decision] of decisions.entries()) settle(reservationsOf(decision), 0, index)
@@ -273,7 +270,7 @@ export function describeReservationContract(
 
     test('a shadow rule reserves only the remaining units', async () => {
       const charges = chargeAll(newClient(), [policies.shadow])
-      const decisions = await decideAtOnce(limiters, 6, charges)
+      const decisions = await decideAtOnce(subject.limiters, 6, charges)
       expect(countAllowed(decisions)).toBe(6)
       const reservations = decisions.flatMap(reservationsOf)
       expect(reservations).toHaveLength(2)
@@ -296,14 +293,9 @@ export function describeReservationContract(
     /** Resolves when all earlier requests have reached the counters, because later commands are executed after them. */
     async function settled(): Promise<void> {
       for (let turn = 0; turn < 3; turn++) {
-        for (const replica of limiters.keys())
+        for (const replica of subject.limiters.keys())
           await reserve(chargeAll(newClient(), [policies.login]), replica)
       }
     }
   })
-}
-
-function reservationsOf(decision: Decision | undefined): Reservation[] {
-  if (decision?.outcome !== 'allowed') return []
-  return decision.states.flatMap(({ reservation }) => (reservation ? [reservation] : []))
 }

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import { withQuota } from '../../proxy/limits/algorithms/registry.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
-import type { LimiterSubject } from './limiter-contract.ts'
-import { atSomePace } from '../support/limiter/paces.ts'
+import { expectInstants, openSubject, type Instant, type StartSubject } from '../support/limiter/subject.ts'
 
 function makeSliding(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {
   return makePolicy(name, quota, windowMs, { algorithm: 'sliding', ...rest })
@@ -36,12 +35,7 @@ const policies = {
  * request counts for exactly one second, regardless of earlier requests; refused requests do not count. The remaining quota grows when the
  * oldest counted request leaves the window.
  */
-const instants: readonly {
-  atMs: number
-  outcome: Decision['outcome']
-  remaining: number
-  resetMs: number
-}[] = [
+const instants: readonly Instant[] = [
   { atMs: 0, outcome: 'allowed', remaining: 2, resetMs: 1000 },
   { atMs: 0, outcome: 'allowed', remaining: 1, resetMs: 1000 },
   { atMs: 300, outcome: 'allowed', remaining: 0, resetMs: 700 },
@@ -55,22 +49,12 @@ const instants: readonly {
 ]
 
 /** The promises of every counter store about sliding windows. The tests run one after another because they move the store's clock. */
-export function describeSlidingContract(
-  name: string,
-  start: (policies: readonly Policy[]) => Promise<LimiterSubject>,
-): void {
+export function describeSlidingContract(name: string, start: StartSubject): void {
   describe(name, () => {
-    let subject: LimiterSubject
-
-    beforeAll(async () => {
-      subject = await start(Object.values(policies))
-    })
-    afterAll(() => subject.close())
+    const subject = openSubject(start, Object.values(policies))
 
     async function decide(client: string, ...applied: Policy[]): Promise<Decision> {
-      const [first] = subject.limiters
-      if (!first) throw new Error('a subject has at least one limiter')
-      return first.decide(chargeAll(client, applied))
+      return subject.first.decide(chargeAll(client, applied))
     }
 
     async function pass(durationMs: number): Promise<void> {
@@ -95,11 +79,11 @@ export function describeSlidingContract(
     test('a batch is refused until as many requests as it needs have left', async () => {
       const charge = { policy: policies.batch, partitionKey: newClient() }
       const untilFits = async (units: number): Promise<number> => {
-        const decision = await subject.limiters[0]?.decide([{ ...charge, units }])
-        return decision?.outcome === 'refused' ? (decision.states[0]?.resetMs ?? NaN) : NaN
+        const decision = await subject.first.decide([{ ...charge, units }])
+        return decision.outcome === 'refused' ? (decision.states[0]?.resetMs ?? NaN) : NaN
       }
       for (const waitMs of [200, 200, 0]) {
-        await subject.limiters[0]?.decide([charge])
+        await subject.first.decide([charge])
         await pass(waitMs)
       }
       // Redis's clock goes on between the questions, which makes these differences larger.
@@ -110,33 +94,11 @@ export function describeSlidingContract(
       expect(await untilFits(5)).toBe(60_000)
     })
 
-    test('a sliding window follows the table of instants', async () => {
-      const { advance } = subject
-      const at = new Map([
-        [1, policies.instants],
-        [4, policies.instantsAt4],
-        [16, policies.instantsAt16],
-      ])
-      const play = async (pace: number): Promise<void> => {
-        const client = newClient()
-        let nowMs = 0
-        let startedAtMs: number | undefined
-        for (const { atMs, outcome, remaining, resetMs } of instants) {
-          if (advance) advance((atMs - nowMs) * pace)
-          else if (startedAtMs !== undefined)
-            await sleep(Math.max(0, startedAtMs + atMs * pace - performance.now()))
-          nowMs = atMs
-          const decision = await decide(client, at.get(pace) ?? policies.instants)
-          startedAtMs ??= performance.now()
-          expect(decision, `at ${atMs} ms`).toMatchObject({ outcome, states: [{ remaining }] })
-          const heardMs = decision.outcome === 'unavailable' ? NaN : (decision.states[0]?.resetMs ?? NaN)
-          const toleranceMs = advance ? 0.001 : 95 * pace
-          const offMs = Math.abs(heardMs - resetMs * pace)
-          expect(offMs, `at ${atMs} ms: more in ${heardMs} ms`).toBeLessThan(toleranceMs)
-        }
-      }
-      await (advance ? play(1) : atSomePace(play))
-    }, 120_000)
+    test(
+      'a sliding window follows the table of instants',
+      () => expectInstants(subject, instants, policies),
+      120_000,
+    )
 
     test('a request leaves the window exactly its length later, and no earlier', async () => {
       const { advance } = subject

@@ -6,7 +6,7 @@ import {
   type LimiterTelemetry,
 } from '../../../proxy/limits/store/create-limiter.ts'
 import type { CounterAdmin } from '../../../proxy/limits/store/counter-admin.ts'
-import type { Charge, Decision, Limiter } from '../../../proxy/limits/limiter.ts'
+import type { Charge, Decision, Limiter, Reservation } from '../../../proxy/limits/limiter.ts'
 import {
   connectRedis,
   type RedisConnection,
@@ -83,6 +83,11 @@ export function decideForEach(
 
 export function countAllowed(decisions: readonly Decision[]): number {
   return decisions.filter(({ outcome }) => outcome === 'allowed').length
+}
+
+export function reservationsOf(decision: Decision | undefined): Reservation[] {
+  if (decision?.outcome !== 'allowed') return []
+  return decision.states.flatMap(({ reservation }) => (reservation ? [reservation] : []))
 }
 
 export type LogLine = { readonly level: number; readonly msg: string; readonly reason?: string }
