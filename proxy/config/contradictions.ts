@@ -67,38 +67,37 @@ export function algorithmOfRule(rule: Pick<Counting, 'algorithm' | 'concurrency'
 export function findContradictions(rule: Counting): Contradiction[] {
   const { requests, cost, countStatus, algorithm, burst } = rule
   const found: Contradiction[] = []
-  const add = (field: Contradiction['field'], message: string): void => void found.push({ field, message })
-  const overridden = (rule.overrides ?? []).map((override) => override.requests)
+  const add = (field: Contradiction['field'], message: string | undefined): void => {
+    if (message !== undefined) found.push({ field, message })
+  }
+  const otherQuotas = [
+    ['overrides', (rule.overrides ?? []).map((override) => override.requests)],
+    ['plans', Object.values(rule.plans ?? {})],
+  ] as const
   if (rule.ban && singleParts(rule.key).some(({ kind }) => kind === 'global'))
     add('ban', 'cannot be combined with key: global, as it would ban all clients together')
   for (const message of mistakesOfDevice(rule)) add('device', message)
-  const strange = mistakeOfAccounts(rule.key, rule.overrides ?? [])
-  if (strange !== undefined) add('overrides', strange)
-  const bodiless = keyWithoutBody(rule)
-  if (bodiless !== undefined) add('key', bodiless)
+  add('overrides', mistakeOfAccounts(rule.key, rule.overrides ?? []))
+  add('key', keyWithoutBody(rule))
   const chosen = algorithmOfRule(rule)
   const { maxQuota, when, excludes } = chosen.rule
   if (when !== undefined && requests !== undefined && requests > maxQuota)
     add('requests', `needs a whole number from 1 to ${maxQuota} ${when}`)
-  if (when !== undefined && overridden.some((allowed) => allowed > maxQuota))
-    add('overrides', `need requests from 1 to ${maxQuota} ${when}`)
-  const planned = Object.values(rule.plans ?? {})
-  if (when !== undefined && planned.some((allowed) => allowed > maxQuota))
-    add('plans', `need requests from 1 to ${maxQuota} ${when}`)
+  for (const [field, quotas] of otherQuotas)
+    if (when !== undefined && quotas.some((allowed) => allowed > maxQuota))
+      add(field, `need requests from 1 to ${maxQuota} ${when}`)
   for (const field of optionalFields) {
-    const message = excludes[field]
     const isWritten = field === 'algorithm' ? algorithm !== usualAlgorithm.name : rule[field] !== undefined
-    if (message !== undefined && isWritten) add(field, message)
+    if (isWritten) add(field, excludes[field])
   }
   if (rule.timezone !== undefined && typeof rule.window !== 'string')
     add('timezone', `has no effect without window: ${calendarUnits.join(', ')}`)
   if (chosen.rule.ownField !== undefined) return found
   const reserved = cost === undefined ? 0 : statedReserve(cost)
   const isTooSmall = (allowed: number): boolean => allowed > 0 && reserved > allowed
-  if (overridden.some(isTooSmall))
-    add('overrides', `need requests of at least ${reserved} (cost), or no request could ever pass`)
-  if (planned.some(isTooSmall))
-    add('plans', `need requests of at least ${reserved} (cost), or no request could ever pass`)
+  for (const [field, quotas] of otherQuotas)
+    if (quotas.some(isTooSmall))
+      add(field, `need requests of at least ${reserved} (cost), or no request could ever pass`)
   if (burst !== undefined && !chosen.rule.takesBurst) add('burst', `needs algorithm: ${namesWithBurst}`)
   const atOnce = requests === undefined ? burst : chosen.rule.toQuota(rule).quota
   if (atOnce !== undefined && isTooSmall(atOnce)) {
@@ -107,10 +106,8 @@ export function findContradictions(rule: Counting): Contradiction[] {
   }
   const mistake = chosen.rule.findMistake?.(rule)
   if (mistake) add(mistake.field, mistake.message)
-  const unseen = costWithoutBody(rule)
-  if (unseen !== undefined) add('cost', unseen)
-  const faulty = mistakeInStatuses(countStatus)
-  if (faulty !== undefined) add('countStatus', faulty)
+  add('cost', costWithoutBody(rule))
+  add('countStatus', mistakeInStatuses(countStatus))
   return found
 }
 
