@@ -7,12 +7,15 @@ export type Place = {
   readonly line: number
 }
 
+/** Returns the place of the value at a path of names and indexes. */
+export type PlaceOf = (path: readonly PropertyKey[]) => Place
+
 export type Problem = { readonly line: number; readonly text: string }
 
 /** The raw values of the environment or a file, before any check. */
 export type Source = {
   readonly given: Readonly<Record<string, unknown>>
-  readonly placeOf: (path: readonly PropertyKey[]) => Place
+  readonly placeOf: PlaceOf
   /** Shows the value that was given under a name, the first of the path. */
   readonly show: (name: string, value: unknown, path: readonly PropertyKey[]) => string
   /** Describes an unknown field, the last of the path, and suggests the sibling fields that were probably meant. */

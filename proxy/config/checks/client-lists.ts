@@ -1,4 +1,4 @@
-import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { problemAt, type PlaceOf, type Problem } from '../../../shared/settings/problems.ts'
 import type { ListEntry, Rule, RuleCondition } from '../../policy.ts'
 import { createAddressSet } from '../../request/addresses/address-set.ts'
 import { missesNat64, parseAddressRange, type AddressRange } from '../../request/addresses/ip-address.ts'
@@ -10,8 +10,6 @@ export type WrittenLists = {
   readonly denyList?: readonly ListEntry[] | undefined
   readonly limits?: readonly Rule[] | undefined
 }
-
-type PlaceOf = (path: readonly PropertyKey[]) => Place
 
 /** Finds entries of an `allowList` that are also in `denyList`, which applies first: their clients are refused before any rule. */
 export function findDeniedAllowances(lists: WrittenLists, placeOf: PlaceOf): Problem[] {

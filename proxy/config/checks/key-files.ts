@@ -1,6 +1,12 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import {
+  problemAt,
+  reasonOf,
+  type Place,
+  type PlaceOf,
+  type Problem,
+} from '../../../shared/settings/problems.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { findUntriedKeys } from '../../limits/keys/tokens/check-costs.ts'
 import { checkKeySet, checkSecret } from '../../limits/keys/tokens/load-key-set.ts'
@@ -19,11 +25,7 @@ export type ReadKeys = {
  *
  * @param folder the folder of the settings file, from which relative paths start
  */
-export function readKeys(
-  jwt: TokenSettings | undefined,
-  placeOf: (path: readonly PropertyKey[]) => Place,
-  folder: string,
-): ReadKeys {
+export function readKeys(jwt: TokenSettings | undefined, placeOf: PlaceOf, folder: string): ReadKeys {
   if (!jwt || jwt.place.kind === 'url') return { jwt, problems: [] }
   const { kind } = jwt.place
   const path = resolve(folder, jwt.place.path)

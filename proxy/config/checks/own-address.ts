@@ -1,4 +1,4 @@
-import { problemAt, showValue, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { problemAt, showValue, type PlaceOf, type Problem } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
 import { isLoopback } from '../../request/addresses/address-ranges.ts'
 import type { CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
@@ -18,7 +18,7 @@ export function checkUpstream(read: Read): Problem[] {
 export function findOwnAddresses(
   routes: readonly Pick<UpstreamRoute, 'upstream'>[] | undefined,
   read: Read,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
 ): Problem[] {
   return [...(routes ?? []).entries()].flatMap(([index, { upstream }]) => {
     const own = upstream.map((url) => new URL(url)).find((url) => isOwnAddress(read, url))
@@ -30,7 +30,7 @@ export function findOwnAddresses(
 export function checkCrowdsecAddress(
   crowdsec: CrowdsecSettings | undefined,
   read: Read,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
 ): Problem[] {
   if (!crowdsec || !isOwnAddress(read, new URL(crowdsec.url))) return []
   const needs =

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { duration, filePath } from '../../../shared/settings/kinds.ts'
-import { problemAt, reasonOf, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { problemAt, reasonOf, type PlaceOf, type Problem } from '../../../shared/settings/problems.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import { showSecretPath } from '../../../shared/settings/secret-path.ts'
 import { keyIn, type CrowdsecSettings } from '../../limits/clients/crowdsec/local-api.ts'
@@ -37,7 +37,7 @@ export function locateCrowdsecKey(
 /** Finds a missing key. Does not check whether CrowdSec accepts the key, because its API may not be available yet. */
 export function checkCrowdsecKey(
   crowdsec: CrowdsecSettings | undefined,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
   folder: string,
 ): Problem[] {
   if (!crowdsec) return []

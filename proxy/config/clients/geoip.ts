@@ -5,6 +5,7 @@ import {
   reasonOf,
   showValue,
   type Place,
+  type PlaceOf,
   type Problem,
 } from '../../../shared/settings/problems.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
@@ -48,11 +49,7 @@ export function locateGeo(files: GeoFiles | undefined, folder: string): GeoFiles
 }
 
 /** Finds files that are missing, damaged, or not databases of the right kind. */
-export function findUnusableGeo(
-  files: GeoFiles | undefined,
-  placeOf: (path: readonly PropertyKey[]) => Place,
-  folder: string,
-): Problem[] {
+export function findUnusableGeo(files: GeoFiles | undefined, placeOf: PlaceOf, folder: string): Problem[] {
   return fields.flatMap((field) => {
     const named = files?.[field]
     const why = named && whyUnusable(resolve(folder, named.file), field)
@@ -97,11 +94,7 @@ export function findWithoutGeo(
 }
 
 /** Warns of databases that no rule uses. */
-export function warnOfIdleGeo(
-  rules: readonly Rule[],
-  files: GeoFiles,
-  placeOf: (path: readonly PropertyKey[]) => Place,
-): string[] {
+export function warnOfIdleGeo(rules: readonly Rule[], files: GeoFiles, placeOf: PlaceOf): string[] {
   const used = new Set<string>(
     rules.flatMap(({ policy, when = [], unless = [] }) =>
       [...singleParts(policy.partition), ...when, ...unless].map(({ kind }) => kind),

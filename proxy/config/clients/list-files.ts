@@ -4,7 +4,7 @@ import {
   problemAt,
   reasonOf,
   showValue,
-  type Place,
+  type PlaceOf,
   type Problem,
 } from '../../../shared/settings/problems.ts'
 import type { ListEntry, ListFile, Rule, RuleCondition } from '../../policy.ts'
@@ -65,7 +65,7 @@ function addressesOf(condition: RuleCondition): readonly ListEntry[] {
 /** Finds list files that are missing or cannot be read. Their lines are checked when they are read, which takes longer. */
 export function findMissingLists(
   { allowList = [], denyList = [], rules = [] }: Lists,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
   folder: string,
 ): Problem[] {
   const findIn = (entries: readonly ListEntry[], path: readonly PropertyKey[]): Problem[] =>

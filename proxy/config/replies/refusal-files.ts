@@ -3,7 +3,7 @@ import {
   problemAt,
   reasonOf,
   showValue,
-  type Place,
+  type PlaceOf,
   type Problem,
 } from '../../../shared/settings/problems.ts'
 import type { Refusal, Refusals } from '../../limits/replies.ts'
@@ -23,7 +23,7 @@ type Written = { readonly refusal?: RefusalSource | undefined; readonly limits?:
  */
 export function readRefusals(
   { refusal, limits = [] }: Written,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
   folder: string,
 ): { readonly refusals: Refusals; readonly problems: readonly Problem[] } {
   const problems: Problem[] = []

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { problemAt, type PlaceOf, type Problem } from '../../../shared/settings/problems.ts'
 import { readRegularFileSync } from '../../../shared/settings/regular-file.ts'
 import type { UpstreamRoute } from '../../limits/rules/upstream-routes.ts'
 import { mistakeInAuthorities } from '../checks/certificates.ts'
@@ -14,7 +14,7 @@ export type WrittenRoute = Omit<UpstreamRoute, 'authorities'> & { readonly upstr
  */
 export function readRouteAuthorities(
   routes: readonly WrittenRoute[] | undefined,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
   folder: string,
 ): { readonly routes: readonly UpstreamRoute[] | undefined; readonly problems: readonly Problem[] } {
   const problems: Problem[] = []

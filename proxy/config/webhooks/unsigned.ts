@@ -1,4 +1,4 @@
-import { problemAt, type Place, type Problem } from '../../../shared/settings/problems.ts'
+import { problemAt, type PlaceOf, type Problem } from '../../../shared/settings/problems.ts'
 import type { Webhook } from '../../telemetry/webhooks/webhook-event.ts'
 
 /** Finds webhooks without a secret. A receiver cannot distinguish an unsigned message from a forged one. */
@@ -6,7 +6,7 @@ export function findUnsigned(
   webhooks: readonly Webhook[] | undefined,
   { webhookSecret }: { readonly webhookSecret?: string | undefined },
   isSecretRead: boolean,
-  placeOf: (path: readonly PropertyKey[]) => Place,
+  placeOf: PlaceOf,
 ): Problem[] {
   // An invalid secret is reported elsewhere.
   if (!webhooks || webhooks.length === 0 || webhookSecret !== undefined || !isSecretRead) return []
