@@ -22,7 +22,30 @@ const MAX_ANSWER_LENGTH = 16 * 1024 * 1024
  * @param body sent as JSON with POST; undefined for GET
  * @throws CommandError if no gateway answers, or the token is invalid
  */
-export async function askAdmin({ admin }: AdminOptions, path: string, body?: unknown): Promise<AdminReply> {
+export function askAdmin(options: AdminOptions, path: string, body?: unknown): Promise<AdminReply> {
+  return request(options, path, { body }, readReply)
+}
+
+/**
+ * Returns the newest event of `GET /api/events`, the data of the operators' page.
+ *
+ * @param ended aborts the wait for the event
+ * @throws CommandError if no gateway answers, or the token is invalid
+ */
+export function askForEvent(
+  options: AdminOptions,
+  ended?: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  return request(options, '/api/events', { ended }, readStatusEvent)
+}
+
+/** Sends a request with the token, and reads its response. */
+async function request<Result>(
+  { admin }: AdminOptions,
+  path: string,
+  { body, ended }: { readonly body?: unknown; readonly ended?: AbortSignal | undefined },
+  read: (response: Response) => Promise<Result>,
+): Promise<Result> {
   const token = readToken()
   const url = endpoint(admin, path)
   try {
@@ -35,51 +58,9 @@ export async function askAdmin({ admin }: AdminOptions, path: string, body?: unk
       ...(body !== undefined && { body: JSON.stringify(body) }),
       // Do not follow redirects: the token is for this listener only.
       redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    })
-    return { status: response.status, body: await readJson(response) }
-  } catch (error) {
-    throw new CommandError(
-      `no gateway answers at ${url.origin} (${whyOf(error)}); --admin names another`,
-      exit.no,
-    )
-  }
-}
-
-/**
- * Returns the newest event of `GET /api/events`, the data of the operators' page.
- *
- * @param ended aborts the wait for the event
- * @throws CommandError if no gateway answers, or the token is invalid
- */
-export async function askForEvent(
-  { admin }: AdminOptions,
-  ended?: AbortSignal,
-): Promise<Readonly<Record<string, unknown>>> {
-  const token = readToken()
-  const url = endpoint(admin, '/api/events')
-  try {
-    const response = await fetch(url, {
-      headers: { ...(token && { authorization: `Bearer ${token}` }) },
-      redirect: 'error',
       signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(ended ? [ended] : [])]),
     })
-    if (response.status !== 200 || !response.body)
-      throw refusalOf({ status: response.status, body: await readJson(response) })
-    const begun = new BoundedText()
-    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      begun.add(chunk)
-      if (!chunk.includes('\n')) continue
-      const events = begun.take().split('\n\n')
-      begun.add(events.pop() ?? '')
-      // Return the first `status` event. They arrive twice a second, after an event with the history.
-      for (const text of events) {
-        const [, data] = /^event: status\ndata: (.*)$/m.exec(text) ?? []
-        const event = data === undefined ? undefined : parse(data)
-        if (isRecord(event)) return event
-      }
-    }
-    throw new Error('the gateway ended the event stream')
+    return await read(response)
   } catch (error) {
     if (error instanceof CommandError) throw error
     throw new CommandError(
@@ -87,6 +68,28 @@ export async function askForEvent(
       exit.no,
     )
   }
+}
+
+async function readReply(response: Response): Promise<AdminReply> {
+  return { status: response.status, body: await readJson(response) }
+}
+
+/** Returns the first `status` event. They arrive twice a second, after an event with the history. */
+async function readStatusEvent(response: Response): Promise<Readonly<Record<string, unknown>>> {
+  if (response.status !== 200 || !response.body) throw refusalOf(await readReply(response))
+  const begun = new BoundedText()
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+    begun.add(chunk)
+    if (!chunk.includes('\n')) continue
+    const events = begun.take().split('\n\n')
+    begun.add(events.pop() ?? '')
+    for (const text of events) {
+      const [, data] = /^event: status\ndata: (.*)$/m.exec(text) ?? []
+      const event = data === undefined ? undefined : parse(data)
+      if (isRecord(event)) return event
+    }
+  }
+  throw new Error('the gateway ended the event stream')
 }
 
 async function readJson(response: Response): Promise<unknown> {
