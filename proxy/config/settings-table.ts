@@ -149,6 +149,18 @@ export const gatewayTable = {
     'Base URL of an OpenTelemetry collector to export spans of requests to, by OTLP over HTTP; no tracing if unset',
     environment,
   ),
+  otelExporterOtlpTracesEndpoint: setting(
+    baseUrl,
+    undefined,
+    'URL to export spans to instead, without `/v1/traces` after it',
+    environment,
+  ),
+  otelTracesExporter: setting(
+    oneOf(['otlp', 'none']),
+    'otlp',
+    'How spans are exported; with `none` tracing is off',
+    environment,
+  ),
   otelSdkDisabled: setting(flagInAnyCase, false, 'Turn tracing off, whatever else is set', environment),
   otelTracesSampler: setting(
     oneOf(samplerNames),

@@ -232,6 +232,18 @@ test('an unavailable collector is logged once, and changes nothing else', async 
   expect((await gateway.send('GET', '/untold')).status).toBe(200)
 })
 
+test('spans go to OTEL_EXPORTER_OTLP_TRACES_ENDPOINT as it is, if it is set', async () => {
+  const own = await startOtlpCollector()
+  const gateway = await startHosted({
+    ...tracingTo('http://127.0.0.1:1'),
+    ...withoutDelay,
+    UPSTREAM_URL: backend.url,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${own.url}/v1/traces`,
+  })
+  expect((await gateway.send('GET', '/told')).status).toBe(200)
+  await eventually('the spans arrive', () => own.spans.length === 2)
+})
+
 test("without a collector the client's trace context is passed on unchanged", async () => {
   const gateway = await startHosted({ UPSTREAM_URL: backend.url })
   const headers = { traceparent: `00-${traceId('9')}-${spanId}-01`, tracestate: 'vendor=1' }

@@ -4,17 +4,19 @@ import type { Telemetry } from '../../telemetry/telemetry.ts'
 import type { Tracing } from '../../telemetry/tracing/tracing.ts'
 import { version } from './version.ts'
 
-/** Composes tracing; undefined without a collector, or with `OTEL_SDK_DISABLED`. In this case, no OpenTelemetry code is loaded. */
+/** Composes tracing; undefined without a collector, or if tracing is turned off. In this case, no OpenTelemetry code is loaded. */
 export async function composeTracing(
   settings: GatewaySettings,
   telemetry: Telemetry,
   log: Log,
 ): Promise<Tracing | undefined> {
-  const { otelExporterOtlpEndpoint: endpoint, upstreamUrl } = settings
-  if (endpoint === undefined || settings.otelSdkDisabled) return undefined
+  const { otelExporterOtlpEndpoint: base, otelExporterOtlpTracesEndpoint, upstreamUrl } = settings
+  const url = otelExporterOtlpTracesEndpoint ?? (base && `${base}/v1/traces`)
+  if (url === undefined || settings.otelSdkDisabled || settings.otelTracesExporter === 'none')
+    return undefined
   const { createTracing } = await import('../../telemetry/tracing/opentelemetry.ts')
   const tracing = createTracing({
-    endpoint,
+    url,
     sampler: settings.otelTracesSampler,
     samplerArg: settings.otelTracesSamplerArg,
     delayMs: settings.spanDelayMs,

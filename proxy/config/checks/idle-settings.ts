@@ -1,10 +1,11 @@
-import type { Place } from '../../../shared/settings/problems.ts'
+import { showValue, type Place } from '../../../shared/settings/problems.ts'
 import type { ReadSettings } from '../../../shared/settings/settings.ts'
+import { variableName, type SettingsOf } from '../../../shared/settings/table.ts'
 import { calendarUnits } from '../../limits/algorithms/calendar/calendar.ts'
 import type { Policy, Rule } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
 import { conditionClaims } from '../../limits/rules/condition-needs.ts'
-import type { gatewayTable } from '../settings-table.ts'
+import { gatewayTable } from '../settings-table.ts'
 import type { PlaceOfRule } from './table.ts'
 
 type Read = Pick<ReadSettings<typeof gatewayTable>, 'values' | 'placeOf'>
@@ -92,4 +93,43 @@ export function warnOfIdleRules(rules: readonly Rule[], placeOf: PlaceOfRule): s
 function samenessOf({ policy, ...rule }: Rule): string | undefined {
   if (policy.mode === 'shadow' || rule.overrides || rule.refusal) return undefined
   return JSON.stringify([{ ...policy, name: '', quota: 0 }, rule])
+}
+
+type Tracing = Pick<
+  SettingsOf<typeof gatewayTable>,
+  'otelExporterOtlpEndpoint' | 'otelExporterOtlpTracesEndpoint' | 'otelSdkDisabled' | 'otelTracesExporter'
+>
+
+/** The variables that OpenTelemetry's packages read themselves. */
+const ofPackages =
+  /^OTEL_(SERVICE_NAME|RESOURCE_ATTRIBUTES|EXPORTER_OTLP_(TRACES_)?(HEADERS|TIMEOUT|COMPRESSION|CERTIFICATE|CLIENT_KEY|CLIENT_CERTIFICATE))$/
+const ofProtocol = /^OTEL_EXPORTER_OTLP_(TRACES_)?PROTOCOL$/
+const PROTOCOL = 'http/json'
+
+function exportsSpans(values: Tracing): boolean {
+  const endpoint = values.otelExporterOtlpTracesEndpoint ?? values.otelExporterOtlpEndpoint
+  return endpoint !== undefined && !values.otelSdkDisabled && values.otelTracesExporter !== 'none'
+}
+
+/**
+ * Warns of variables of OpenTelemetry that have no effect here, if spans are exported. Without an endpoint, warns of an exporter: by
+ * OpenTelemetry's specification the endpoint would be one on this machine.
+ */
+export function warnOfIdleTracing(env: NodeJS.ProcessEnv, values: Tracing): string[] {
+  const given = Object.keys(env).filter((name) => name.startsWith('OTEL_') && env[name])
+  if (!exportsSpans(values)) {
+    const isLost =
+      env['OTEL_TRACES_EXPORTER'] && values.otelTracesExporter === 'otlp' && !values.otelSdkDisabled
+    return isLost ? ['OTEL_TRACES_EXPORTER: no spans are exported without OTEL_EXPORTER_OTLP_ENDPOINT'] : []
+  }
+  const read = new Set(Object.keys(gatewayTable).map((property) => variableName(property)))
+  const unread = given.filter((name) => !read.has(name) && !ofPackages.test(name) && !ofProtocol.test(name))
+  // Other signals than traces are not exported in any case.
+  const idle = unread.filter((name) => !name.endsWith('_EXPORTER') || env[name] !== 'none')
+  return [
+    ...given
+      .filter((name) => ofProtocol.test(name) && env[name] !== PROTOCOL)
+      .map((name) => `${name}: got ${showValue(env[name])}, spans are exported by ${PROTOCOL}`),
+    ...(idle.length > 0 ? [`${idle.toSorted().join(', ')}: not read by the gateway`] : []),
+  ]
 }

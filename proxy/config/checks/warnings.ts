@@ -18,6 +18,7 @@ import {
   warnOfIdleSettings,
   warnOfIdleTimezone,
   warnOfIdleTokens,
+  warnOfIdleTracing,
 } from './idle-settings.ts'
 import { warnOfUntriedKeys } from './key-files.ts'
 import { warnOfIdleRoutes, warnOfShortDelays } from './over.ts'
@@ -57,6 +58,7 @@ export function findWarnings(loaded: Loaded): string[] {
     ...warnOfIdleSecret(rules, values, read.placeOf('deviceSecret')),
     ...(file?.values.geoip ? warnOfIdleGeo(rules, file.values.geoip, file.source.placeOf) : []),
     ...warnOfIdleSettings(read),
+    ...warnOfIdleTracing(env, values),
     ...warnOfIdleTimezone(rules, read),
   ]
 }

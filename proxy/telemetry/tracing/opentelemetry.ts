@@ -24,8 +24,8 @@ import { createSpanQueue } from './span-queue.ts'
 import type { Tracing } from './tracing.ts'
 
 export type TracingOptions = Omit<SpanOptions, 'tracer'> & {
-  /** Base URL of the collector, without a final slash; spans go to `/v1/traces` below it. */
-  readonly endpoint: string
+  /** URL of the collector that spans are posted to. */
+  readonly url: string
   readonly sampler: SamplerName
   /** The fraction of traces to record, from 0 to 1, for samplers by ratio. */
   readonly samplerArg: number
@@ -46,14 +46,14 @@ const PACED_MS = 60_000
  * `…_TIMEOUT`, `…_COMPRESSION` and `…_CERTIFICATE` from the environment themselves.
  */
 export function createTracing(options: TracingOptions): Tracing {
-  const { endpoint, sampler, samplerArg, delayMs, version, log } = options
+  const { url, sampler, samplerArg, delayMs, version, log } = options
   const logFailure = paceLines<Error | undefined>(PACED_MS, (spans, error) =>
     log.warn(
       { spans, reason: error && errorText(error) },
       'span export failed (OTEL_EXPORTER_OTLP_ENDPOINT)',
     ),
   )
-  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
+  const exporter = new OTLPTraceExporter({ url })
   const queue = createSpanQueue(exporter, delayMs, logFailure)
   const provider = new TracerProvider({
     resource: defaultResource()

@@ -15,6 +15,45 @@ function ofRule(fields: string): string[] {
   return warningsOf(`limits:\n  - name: a\n${fields.replaceAll(/^ *(?=\S)/gm, '    ')}`)
 }
 
+describe('variables of OpenTelemetry that have no effect', () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
+
+  test.each<[string, Record<string, string>, string[]]>([
+    [
+      'a protocol that is not supported',
+      { ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+      ['OTEL_EXPORTER_OTLP_PROTOCOL: got "grpc", spans are exported by http/json'],
+    ],
+    ['the protocol in use', { ...endpoint, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }, []],
+    [
+      'variables that nothing reads',
+      { ...endpoint, OTEL_PROPAGATORS: 'b3', OTEL_BSP_SCHEDULE_DELAY: '1' },
+      ['OTEL_BSP_SCHEDULE_DELAY, OTEL_PROPAGATORS: not read by the gateway'],
+    ],
+    [
+      'variables that are read, empty, or say what holds anyway',
+      {
+        ...endpoint,
+        OTEL_SERVICE_NAME: 'a',
+        OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'a=b',
+        OTEL_EXPORTER_OTLP_CLIENT_KEY: '/key.pem',
+        OTEL_TRACES_SAMPLER: 'always_on',
+        OTEL_PROPAGATORS: '',
+        OTEL_METRICS_EXPORTER: 'none',
+      },
+      [],
+    ],
+    ['without an endpoint', { OTEL_PROPAGATORS: 'b3', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
+    [
+      'an exporter without an endpoint',
+      { OTEL_TRACES_EXPORTER: 'otlp' },
+      ['OTEL_TRACES_EXPORTER: no spans are exported without OTEL_EXPORTER_OTLP_ENDPOINT'],
+    ],
+  ])('%s', (_, env, warnings) => {
+    expect(warningsOf('limits: []', env)).toEqual(warnings)
+  })
+})
+
 describe('rules that cost more than they seem to', () => {
   test('a long list of times', () => {
     const rule = (requests: number): string => `
