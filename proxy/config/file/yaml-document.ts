@@ -15,11 +15,13 @@ import { shorten } from '../../../shared/settings/problems.ts'
 import { keepWrittenTexts } from '../written/condition-texts.ts'
 import { putEnvironment } from '../written/environment-values.ts'
 import {
+  beginsAsComment,
   colonNeedsQuotes,
   findMistakesOfForm,
   hasNoSpace,
   noSpace,
   tooDeep,
+  wrongComment,
   type Blame,
 } from './yaml-errors.ts'
 
@@ -134,6 +136,7 @@ function mistakeInName({ source, type }: Scalar): string | undefined {
   // In YAML 1.1, this name copies a mapping.
   if (source === '<<')
     return 'merge keys (<<) are not supported: write the fields, or an alias for the value of each'
+  if (type === 'PLAIN' && beginsAsComment(source ?? '')) return wrongComment
   // An address such as `fd00::`.
   return type === 'PLAIN' && source?.endsWith(':') ? colonNeedsQuotes : undefined
 }

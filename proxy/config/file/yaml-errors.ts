@@ -8,6 +8,7 @@ export const tooDeep = 'nested too deeply'
 const wrongIndent = 'not YAML: inconsistent indentation'
 export const colonNeedsQuotes = 'not YAML: a value with a colon at its end or before a space needs quotes'
 export const noSpace = 'not YAML: needs a space after the colon'
+export const wrongComment = 'not YAML: a comment begins with #, not with // or /*'
 
 /**
  * Describes the mistakes that caused the parser's errors, each with a correction. Leaves out errors that only follow from another.
@@ -42,10 +43,16 @@ function lineOf(text: string, offset: number): string {
 /** Returns the message about an obvious typing mistake in a line. */
 function slipIn(line: string): string | undefined {
   if (hasNoSpace(line)) return noSpace
+  if (beginsAsComment(line.trimStart())) return wrongComment
   if (/^\s*-[a-z]\w*:/i.test(line)) return 'not YAML: needs a space after the dash'
   if (/(?<!\$)[[{](?:[^'"]*[\s,:])?\$\{/.test(line))
     return 'not YAML: a variable inside { } or [ ] needs quotes; for a number write the fields one a line'
   return undefined
+}
+
+/** Whether a text begins as comments do in JSON with comments. */
+export function beginsAsComment(text: string): boolean {
+  return /^\/[/*]/.test(text)
 }
 
 /** Whether a line is a field without an ASCII space before its value. */
