@@ -62,7 +62,9 @@ export function readConfigFile(given: string | undefined, cwd: string): ConfigFi
       text: new TextDecoder('utf-8', { fatal: true }).decode(readBounded(path, MAX_BYTES)),
     }
   } catch (error) {
-    const subject = given === undefined ? `${name}: ` : `CONFIG_FILE: got ${showValue(given)}, `
+    // The command line may have named it, as FILE or with --config, or the variable CONFIG_FILE.
+    const subject =
+      given === undefined ? `${name}: ` : `the settings file ${showValue(given)} cannot be read: `
     return {
       problem: {
         line: 0,

@@ -27,7 +27,7 @@ describe('which file is read', () => {
 
   test('CONFIG_FILE has to be there', () => {
     expect(problemsOf({ CONFIG_FILE: 'nope.yaml' })).toEqual([
-      `CONFIG_FILE: got "nope.yaml", ${needs} (ENOENT: no such file or directory)`,
+      `the settings file "nope.yaml" cannot be read: ${needs} (ENOENT: no such file or directory)`,
     ])
   })
 
