@@ -22,6 +22,12 @@ test('the unit starts, reloads and stops the gateway as it wants it', () => {
   expect(stopMs).toBeGreaterThan(settings.shutdownDelayMs + settings.shutdownGraceMs)
 })
 
+// By default, systemd gives up after five starts within ten seconds (systemd-system.conf, DefaultStartLimitBurst).
+test('systemd starts the gateway again after any number of failures in a row', () => {
+  expect(valuesOf('Restart')).toEqual(['on-failure'])
+  expect(5 * Number(valuesOf('RestartSec')[0])).toBeGreaterThan(10)
+})
+
 test('the unit’s limit of open files is enough for the default settings', () => {
   const limit = Number(valuesOf('LimitNOFILE')[0])
   const fitted = fitToOpenFiles(settings, limit)
