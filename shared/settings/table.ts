@@ -81,7 +81,17 @@ export function fileFields(table: SettingsTable): Record<string, z.ZodType> {
   for (const [property, setting] of Object.entries(table)) {
     const { kind, initial, meaning } = setting
     const field = initial === undefined ? kind.schema.optional() : kind.schema.prefault(initial)
-    for (const name of fileNames(property, setting)) fields[name] = field.meta({ description: meaning })
+    const description = nameFields(meaning, table)
+    for (const name of fileNames(property, setting)) fields[name] = field.meta({ description })
   }
   return fields
+}
+
+/** Replaces the variables that a description mentions by their fields, where they have one. */
+function nameFields(description: string, table: SettingsTable): string {
+  return description.replace(/`([A-Z][A-Z_]+)`/g, (written, variable) => {
+    const named = Object.entries(table).find(([property]) => variableName(property) === variable)
+    const [field] = named ? fileNames(...named) : []
+    return field === undefined ? written : `\`${field}\``
+  })
 }

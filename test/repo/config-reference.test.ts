@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
+import { gatewayTable } from '../../proxy/config/settings-table.ts'
+import { fileNames, variableName } from '../../shared/settings/table.ts'
 import { writeMmdb } from '../support/geo/mmdb.ts'
 import { directoryWith, loadWithFile, problemsOf } from '../support/gateway/settings.ts'
 
@@ -77,4 +79,12 @@ describe('the JSON Schema', () => {
     for (const [name, { description }] of Object.entries(properties))
       expect(description, name).toMatch(/^[A-Z`].{10}/)
   })
+})
+
+test('editors name the fields of sluice.yaml, not the variables for the same settings', () => {
+  const variables = Object.entries(gatewayTable).flatMap(([property, setting]) =>
+    fileNames(property, setting).length > 0 ? [variableName(property)] : [],
+  )
+  const named = schemaText.match(/\b[A-Z]+(_[A-Z]+)+\b/g) ?? []
+  expect(named.filter((name) => variables.includes(name))).toEqual([])
 })

@@ -54,7 +54,7 @@ export interface SluiceYaml {
    */
   namespace?: string
   /**
-   * Proxies that are trusted to send the address of their client in `CLIENT_ADDRESS_HEADER`
+   * Proxies that are trusted to send the address of their client in `clientAddressHeader`
    */
   trustedProxies?: string[]
   /**
@@ -138,7 +138,7 @@ export interface SluiceYaml {
    */
   keepUnusualHeaders?: boolean
   /**
-   * Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `REQUEST_BUFFERING`)
+   * Maximum size of a request body; 0 for no limit. Long bodies are streamed (see `requestBuffering`)
    */
   maxBodySize?: number | string
   /**
@@ -150,7 +150,7 @@ export interface SluiceYaml {
    */
   requestBuffering?: number | string
   /**
-   * Time within which a request body must make progress (see `MIN_BODY_RATE`)
+   * Time within which a request body must make progress (see `minBodyRate`)
    */
   bodyTimeout?: string
   /**
@@ -174,7 +174,7 @@ export interface SluiceYaml {
    */
   upgradeProtocols?: string[]
   /**
-   * `Host` header sent to `UPSTREAM_URL`: `keep` for that of the request, `upstream` for that of the URL, or a name
+   * `Host` header sent to `upstream`: `keep` for that of the request, `upstream` for that of the URL, or a name
    */
   upstreamHost?: string
   /**
@@ -194,7 +194,7 @@ export interface SluiceYaml {
    */
   upstreamIdleTimeout?: string
   /**
-   * Maximum connections to the backend per worker process, without those of `UPSTREAM_STREAMS`
+   * Maximum connections to the backend per worker process, without those of `upstreamStreams`
    */
   upstreamConnections?: number
   /**
