@@ -58,9 +58,9 @@ describe('top', () => {
       /^store memory {2}backend available {2}table \w+ {2}\d+ connections {2}[\d.]+ requests\/s$/m,
     )
     expect(stdout).toMatch(
-      /^RULE +ALLOWED\/S +REFUSED\/S +SHADOW\/S\nlogin +0[.\d]* +(?!0 )[.\d]+ +0\napi +(?!0 )[.\d]+ +0 +0$/m,
+      /^ALLOWED\/S +REFUSED\/S +SHADOW\/S +RULE\n +0[.\d]* +(?!0 )[.\d]+ +0 +login\n +(?!0 )[.\d]+ +0 +0 +api$/m,
     )
-    expect(stdout).toMatch(/^CLIENT +RULE +REFUSED +RESETS IN\n127\.0\.0\.5 +login +\d+ +14m \d+s$/m)
+    expect(stdout).toMatch(/^REFUSED +RESETS IN +RULE +CLIENT\n +\d+ +14m \d+s +login +127\.0\.0\.5$/m)
   })
 
   test('continues when the gateway is restarted', async () => {
@@ -155,8 +155,37 @@ describe('the lines', () => {
     const clients = Array.from({ length: 50 }, () => hostile)
     const lines = linesOf(makeSnapshot('http://a', event(2, clients), undefined), 12)
     expect(lines).toHaveLength(12)
-    expect(lines.filter((line) => line.startsWith('b '))).toHaveLength(1)
+    expect(lines.filter((line) => /^ +\d+ +\d+ +\d+ +b$/.test(line))).toHaveLength(1)
     expect(lines.filter((line) => line.includes('202e'))).toHaveLength(4)
+  })
+
+  test('names of any length leave the figures of their lines on the screen', () => {
+    const client = { ...hostile, policy: 'p'.repeat(64), label: 'l'.repeat(200), refusals: 1234567 }
+    const lines = linesOf(makeSnapshot('http://a', event(200, [client]), readCounts(event(100, []))))
+    expect(lines.at(-1)?.slice(0, 40)).toMatch(/^1,234,567 +1s +p+$/)
+  })
+
+  test('top shows each problem of the gateway on a line of its own', () => {
+    const servers = { available: 2, ejected: 0, unhealthy: 0 }
+    const well = { status: 'ready', limitsEnabled: true, workers: 2, servers }
+    const linesWith = (fields: Record<string, unknown>): string[] => {
+      const [, , ...lines] = linesOf(makeSnapshot('http://a', { ...event(1, []), ...fields }, undefined))
+      return lines.slice(0, lines.indexOf(''))
+    }
+    const config = { lastReadSucceeded: true }
+    expect(linesWith({ status: well, workersAnswering: 2, config })).toEqual([])
+    expect(
+      linesWith({
+        status: { ...well, limitsEnabled: false, servers: { available: 1, ejected: 1, unhealthy: 2 } },
+        workersAnswering: 1,
+        config: { lastReadSucceeded: false },
+      }),
+    ).toEqual([
+      'rate limiting is off',
+      'the last reload was refused: the previous limits are in effect',
+      '1 of 2 workers answer',
+      '3 of 4 servers are out of use',
+    ])
   })
 
   test('no rate is shown over a restart of the gateway', () => {

@@ -10,6 +10,10 @@ export type Snapshot = {
   readonly away?: string
   readonly status?: Readonly<Record<string, unknown>>
   readonly breakerOpen?: boolean
+  /** The number of worker processes that answered. */
+  readonly workersAnswering?: number
+  /** False if the settings file was wrong, or could not be applied, when it was last read. */
+  readonly lastReadSucceeded?: boolean
   readonly connections?: number
   /** All requests per second; null without a previous reading, as at the start. */
   readonly requests?: number | null
@@ -82,6 +86,8 @@ export function makeSnapshot(
     gateway,
     ...(isRecord(event['status']) && { status: event['status'] }),
     breakerOpen: event['breakerOpen'] === true,
+    ...(typeof event['workersAnswering'] === 'number' && { workersAnswering: event['workersAnswering'] }),
+    ...(isRecord(event['config']) && { lastReadSucceeded: event['config']['lastReadSucceeded'] !== false }),
     connections: numberOf(event['connections']),
     requests: known ? (now.requests - known.requests) / seconds : null,
     rules: rules.sort(byRefusals),
