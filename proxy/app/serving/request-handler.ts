@@ -116,13 +116,12 @@ function composeFixed(
   settings: GatewaySettings,
   deps: HandlerDeps,
 ): Omit<HandlerOptions, keyof TableOptions | keyof RoutingOptions> {
-  const { throttledClients, addresses, connections } = deps
+  const { throttledClients, connections } = deps
   const { telemetry, onException, isStopping, now, log } = deps
   return {
     entries: deps.clientTable.entries,
     banning: deps.clientTable,
     throttledClients,
-    addresses,
     addressOf: (socket) => connections.connectionLimit.addressOf(socket),
     isWithoutClient: (socket) => connections.connectionLimit.isWithoutClient(socket),
     slowClients: connections.slowClients,

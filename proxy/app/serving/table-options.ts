@@ -12,42 +12,23 @@ import { hideCookies } from '../../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from '../../server/handler-options.ts'
 
 /** The parts of the table of limits that requests need. The table can change while the gateway runs. */
-export type TableOptions = Pick<
-  HandlerOptions,
-  | 'rules'
-  | 'preflightRules'
-  | 'corsHeaders'
-  | 'clientLists'
-  | 'accountOverrides'
-  | 'conditions'
-  | 'geo'
-  | 'tokens'
-  | 'devices'
-  | 'hiddenCookies'
-  | 'hasBodyRules'
-  | 'hasPlans'
-  | 'readsBodies'
-  | 'refusals'
-  | 'limitHeaders'
-  | 'classifyField'
-  | 'limiter'
->
+export type TableOptions = Omit<RequestTable, 'written' | 'head' | 'routes'> &
+  Pick<
+    HandlerOptions,
+    | 'corsHeaders'
+    | 'tokens'
+    | 'hiddenCookies'
+    | 'readsBodies'
+    | 'refusals'
+    | 'limitHeaders'
+    | 'classifyField'
+    | 'limiter'
+  >
 
 /** Composes the options for requests under a table. */
 export function* composeTable(
   settings: GatewaySettings,
-  {
-    written,
-    rules,
-    preflightRules,
-    clientLists,
-    accountOverrides,
-    conditions,
-    geo,
-    devices,
-    hasBodyRules,
-    hasPlans,
-  }: RequestTable,
+  { written, head: _head, routes: _routes, ...tables }: RequestTable,
   {
     tokens,
     isTraced,
@@ -59,28 +40,20 @@ export function* composeTable(
   },
 ): Steps<Omit<TableOptions, 'limiter'>> {
   const { allowList, denyList } = settings
-  const hasBodies = hasBodyRules || readsBodies(written)
+  const hasBodies = tables.hasBodyRules || readsBodies(written)
   yield
   const deciding = new Set(written.flatMap((rule) => [...headersOf(rule.policy), ...conditionHeaders(rule)]))
   yield
   for (const name of listedHeaders({ allowList, denyList, rules: written })) deciding.add(name)
   yield
   return {
-    rules,
-    preflightRules,
+    ...tables,
     corsHeaders: composeCors(settings),
-    clientLists,
-    accountOverrides,
-    conditions,
-    geo,
     tokens,
-    devices,
     hiddenCookies: composeHiddenCookies(settings),
-    hasBodyRules,
-    hasPlans,
     readsBodies: hasBodies,
     refusals: settings.refusals,
-    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, hasBodyRules, wallNow),
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, tables.hasBodyRules, wallNow),
     classifyField: createRequestClassifier(
       [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,
