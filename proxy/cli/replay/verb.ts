@@ -56,7 +56,8 @@ export async function replay(files: readonly string[], options: ReplayOptions): 
     geo,
   }
   const start = (tried: GatewaySettings): Simulation => simulate(tried, given)
-  const report = await makeWholeReport(files, options, start(settings))
+  const { add, tally } = start(settings)
+  const report = makeReport(await readInto(files, options, add), tally)
   const suggestions = options.suggest ? await suggest(files, options, settings, report, start) : undefined
   if (options.json) printJson({ ...report, ...(suggestions && { suggestions }) })
   else if (options.html) {
@@ -77,14 +78,6 @@ function isPipe(file: string): boolean {
     // `openLog` reports why the file cannot be read.
     return false
   }
-}
-
-async function makeWholeReport(
-  files: readonly string[],
-  options: ReplayOptions,
-  { add, tally }: Simulation,
-): Promise<Report> {
-  return makeReport(await readInto(files, options, add), tally)
 }
 
 /** Reads the logs a second time, because their start and end are only known after the first. */
