@@ -64,6 +64,11 @@ export function formatCount(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
+/** Formats a number of things for people: `1 rule`, `1,234 rules`. */
+export function formatCountOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
 const durationUnits = [
   ['d', 86_400],
   ['h', 3_600],

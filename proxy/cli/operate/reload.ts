@@ -1,4 +1,4 @@
-import { formatCount, print, printError, printJson, status as exit } from '../output.ts'
+import { formatCountOf, print, printError, printJson, status as exit } from '../output.ts'
 import { askAdmin, isRecord, refusalOf, type AdminOptions } from './admin-client.ts'
 
 /**
@@ -22,8 +22,7 @@ export async function reloadGateway(options: AdminOptions): Promise<number> {
 
 function printReloaded(body: Readonly<Record<string, unknown>>): void {
   for (const warning of textsIn(body, 'warnings')) printError(`warning: ${warning}`)
-  const rules = Number(body['rules'])
-  const what = `${formatCount(rules)} ${rules === 1 ? 'rule' : 'rules'}`
+  const what = formatCountOf(Number(body['rules']), 'rule')
   print(`${String(body['outcome'])}: ${what}, table ${String(body['tableHash'])}`)
   const names = { added: 'added', changed: 'changed', removed: 'removed', restart: 'needs a restart' }
   for (const [field, label] of Object.entries(names)) {

@@ -3,7 +3,7 @@ import { SettingsError } from '../../../shared/settings/settings-error.ts'
 import { isThere, locateConfigFile } from '../../config/file/config-file.ts'
 import { loadGatewaySettings } from '../../config/settings.ts'
 import { readPrefixedVariables } from '../../config/written/prefixed-variables.ts'
-import { CommandError, formatCount, print, printError, printJson, status } from '../output.ts'
+import { CommandError, formatCountOf, print, printError, printJson, status } from '../output.ts'
 import { readListsOf } from './read-lists.ts'
 import { environmentWith, nameLimits, type ConfigOption } from './settings.ts'
 
@@ -31,10 +31,9 @@ export function validate(file: string | undefined, { config = file, json }: Vali
       return status.yes
     }
     for (const warning of warnings) printError(`warning: ${warning}`)
-    const what = `${formatCount(rules)} ${rules === 1 ? 'rule' : 'rules'}`
     const limits = nameLimits(settings)
     const source = limits === settings.configFile ? '' : ` (${limits})`
-    print(`${settings.configFile ?? 'no settings file'}: valid, ${what}${source}`)
+    print(`${settings.configFile ?? 'no settings file'}: valid, ${formatCountOf(rules, 'rule')}${source}`)
     return status.yes
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error

@@ -1,5 +1,5 @@
 import { writeClient } from '../../operate/client-argument.ts'
-import { formatCount } from '../../output.ts'
+import { formatCount, formatCountOf } from '../../output.ts'
 import type { Report, RuleReport } from '../report.ts'
 import { FITTED_PART, type Suggestion } from '../suggest.ts'
 import { escapeHtml, htmlTable } from './markup.ts'
@@ -132,10 +132,7 @@ function renderNotes({ lines, requests }: Report): string {
     notes.push(
       `${formatCount(requests.untracked)} are of clients beyond the first 2,000,000, which the report does not list by client`,
     )
-  if (lines.unreadable > 0)
-    notes.push(
-      `${formatCount(lines.unreadable)} ${lines.unreadable === 1 ? 'line' : 'lines'} could not be read`,
-    )
+  if (lines.unreadable > 0) notes.push(`${formatCountOf(lines.unreadable, 'line')} could not be read`)
   if (notes.length === 0) return ''
   const examples = lines.examples.map(({ file, line, why, text }) => [`${file}:${line}`, why, text])
   return `<section><h2>Left out</h2>

@@ -1,6 +1,6 @@
 import { printable } from '../../../../shared/settings/problems.ts'
 import { writeClient } from '../../operate/client-argument.ts'
-import { formatCount, formatTable, print, printError } from '../../output.ts'
+import { formatCount, formatCountOf, formatTable, print, printError } from '../../output.ts'
 import type { Report, RuleReport } from '../report.ts'
 
 /**
@@ -87,8 +87,7 @@ function printNotes({ lines, requests }: Report): void {
       `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which the report does not list by client`,
     )
   if (lines.unreadable === 0) return
-  const what = lines.unreadable === 1 ? 'line' : 'lines'
-  printError(`\n${formatCount(lines.unreadable)} ${what} could not be read:`)
+  printError(`\n${formatCountOf(lines.unreadable, 'line')} could not be read:`)
   for (const { file, line, why, text } of lines.examples)
     printError(`  ${file}:${line}: ${why}: ${printable(text)}`)
 }
