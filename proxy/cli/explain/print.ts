@@ -93,8 +93,16 @@ function describeCounting(rule: PrintedExplanation['rules'][number]): string[] {
     : calendar
       ? `${formatCount(requests)} in a ${calendar.unit} (${calendar.timezone})`
       : `${formatCount(requests)} in ${windowSeconds} s, ${algorithm}`
+  const terms = [
+    `rule ${name}: ${quota}`,
+    ...(mode === 'shadow' ? ['shadow'] : []),
+    ...(over ? [`then ${describeOver(over)}${waitingFull ? ' (no place is free)' : ''}`] : []),
+    ...(lease === undefined ? [] : [`lease ${lease}`]),
+    ...(plan === undefined ? [] : [`plan ${plan}`]),
+    ...(why === undefined ? [] : [why]),
+  ]
   return [
-    `rule ${name}: ${quota}${mode === 'shadow' ? ', shadow' : ''}${over ? `, then ${describeOver(over)}` : ''}${waitingFull ? ' (no place is free)' : ''}${lease === undefined ? '' : `, lease ${lease}`}${plan === undefined ? '' : `, plan ${plan}`}${why === undefined ? '' : `, ${why}`}`,
+    terms.join(', '),
     ...key.map(({ part, values }) => `  ${part}${values.map((value) => ` ${value}`).join(' or')}`),
     `  counter ${keys.join(', ')}`,
     ...(units.some((each) => each !== 1) ? [`  reserves ${units.map(formatCount).join(', ')}`] : []),
