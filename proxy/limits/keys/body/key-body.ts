@@ -17,6 +17,8 @@ const MIN_CHARACTERS = 64
 
 /** The body of a request, for rules that count by it. It is read once for all names of all rules. */
 export class KeyBody {
+  /** Whether a backend may read the body as a JSON array, the requests of a batch, of which there may be only one. */
+  readonly isBatch: boolean
   readonly #sources: ValueSources
   /** Whether the body has an unknown coding. It is then read as sent, and also counts by address. */
   readonly #hasUnknownCoding: boolean
@@ -44,6 +46,7 @@ export class KeyBody {
     const unpacked = 'bytes' in sent ? unpack(sent.bytes, format.codings) : undefined
     const cookies = linesOf(rawHeaders, 'cookie').join('; ')
     this.#sources = { sent, unpacked, format, target, cookies }
+    this.isBatch = beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
   }
 
   /**
@@ -53,12 +56,6 @@ export class KeyBody {
     const { sent, unpacked, format } = this.#sources
     if ('unread' in sent) return false
     return !sent.isWhole || (format.codings.length > 0 && unpacked === undefined)
-  }
-
-  /** Whether a backend may read the body as a JSON array, the requests of a batch, of which there may be only one. */
-  get isBatch(): boolean {
-    const { sent, unpacked } = this.#sources
-    return beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
   }
 
   find(part: BodyPart): Findings {
@@ -107,12 +104,16 @@ export class KeyBody {
   }
 }
 
-/** Blanks, and what UTF-16 and byte order marks have before the first character. */
-const beforeText: ReadonlySet<number> = new Set(Buffer.from('\t\n\v\f\r \0\xef\xbb\xbf\xfe\xff', 'latin1'))
+/** 1 for each byte of blanks, and of what UTF-16 and byte order marks have before the first character. */
+const comesBeforeText = new Uint8Array(256)
+for (const byte of Buffer.from('\t\n\v\f\r \0\xef\xbb\xbf\xfe\xff', 'latin1')) comesBeforeText[byte] = 1
 const openingBracket = 0x5b
 
 function beginsArray(bytes: Buffer | undefined): boolean {
-  return bytes?.find((byte) => !beforeText.has(byte)) === openingBracket
+  if (!bytes) return false
+  let at = 0
+  while (comesBeforeText[bytes[at] ?? openingBracket]) at++
+  return bytes[at] === openingBracket
 }
 
 /** Decodes the escapes of URLs and JSON, and drops the NULs that ASCII has in UTF-16. */
