@@ -9,7 +9,7 @@ import { testSeed } from '../support/random/seed.ts'
 
 /*
  * A body is walked once for all names of all rules. For each name, the walk must find the same as a walk for that name alone: other rules
- * change nothing.
+ * change nothing. All names share the bounds, so with more of them it may end sooner: it must say so then, and seldom do so.
  */
 
 const paths = [
@@ -31,6 +31,7 @@ const together = new BodyNames(parts)
 test('a trie of many names finds for each what a trie of it alone finds', () => {
   const random = seededRandom(testSeed())
   let found = 0
+  let ended = 0
   for (let run = 0; run < runs(2000); run++) {
     const { types, query, body: text } = drawRequest(random)
     const rawHeaders = types.flatMap((type) => ['content-type', type])
@@ -38,9 +39,12 @@ test('a trie of many names finds for each what a trie of it alone finds', () => 
     const body = new KeyBody(sent, { rawHeaders }, `/?${query}`, together)
     for (const part of parts) {
       const alone = new KeyBody(sent, { rawHeaders }, `/?${query}`, new BodyNames([part]))
-      expect(body.find(part), text).toEqual(alone.find(part))
+      const among = body.find(part)
+      if (among.isCut || among.isIncomplete) ended++
+      else expect(among, text).toEqual(alone.find(part))
       found += bodyKeysOf({ partition: [part] }, () => [], body, 'address')?.requests.size ?? 0
     }
   }
   expect(found).toBeGreaterThan(runs(2000) * parts.length)
+  expect(ended).toBeLessThan(found / 10)
 })

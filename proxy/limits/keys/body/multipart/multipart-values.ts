@@ -154,6 +154,7 @@ class PartSearch {
     const lineEnd = headerEnd.exec(this.#text)?.index ?? this.#text.length
     const part = this.#partAt(start, lineEnd)
     if (!part) return lineEnd
+    if (part.isDamaged) this.found.cutAll()
     const matched = this.#namesIn(this.#text.slice(start, part.head.end))
     if (this.#isCharsetField) this.#readCharset(part.starts)
     if (matched.size > 0) this.#readPart(part, matched)
@@ -164,7 +165,9 @@ class PartSearch {
     const lineEnd = this.#lineEnds.from(nameStart)?.index ?? this.#text.length
     const matched = this.#namesOfLine(nameStart, lineEnd)
     const part = matched.size > 0 ? this.#partAt(start, lineEnd) : undefined
-    if (part) this.#readPart(part, matched)
+    if (!part) return
+    if (part.isDamaged) for (const name of matched.keys()) this.found.cut(name)
+    this.#readPart(part, matched)
   }
 
   /**
@@ -180,13 +183,14 @@ class PartSearch {
     if (!this.#mayRead(end - start)) return undefined
     // Including the line end before the content.
     const head = this.#text.slice(start, end + 2)
-    if (
-      isDamaged(head) ||
-      this.#boundaries.some((one) => head.includes(`\n--${one}`)) ||
-      places.some(({ content }) => this.#isBoundary(content))
-    )
-      this.found.cutAll()
-    return { head: { start, end }, starts: places.map(({ content }) => content) }
+    return {
+      head: { start, end },
+      starts: places.map(({ content }) => content),
+      isDamaged:
+        isDamaged(head) ||
+        this.#boundaries.some((one) => head.includes(`\n--${one}`)) ||
+        places.some(({ content }) => this.#isBoundary(content)),
+    }
   }
 
   /**
@@ -301,7 +305,12 @@ class PartSearch {
 }
 
 /** The range from the header that names a part to the end of the head, and the places at which the content may start. */
-type Part = { readonly head: Range; readonly starts: readonly number[] }
+type Part = {
+  readonly head: Range
+  readonly starts: readonly number[]
+  /** Whether readers find different ends of the head. */
+  readonly isDamaged: boolean
+}
 
 /** The end of a head, and the start of the content after it. */
 type ContentPlace = { readonly headEnd: number; readonly content: number }
