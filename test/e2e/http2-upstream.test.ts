@@ -336,6 +336,22 @@ describe('a request with a large head', () => {
     expect((await slow).status).toBe(200)
     expect(own.sessions.length).toBe(2)
   })
+
+  test('requests with large heads open few connections, and leave other requests theirs', async () => {
+    const own = await startHttp2Backend(answer)
+    const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })
+    const sockets = Array.from({ length: 12 }, (_, i) =>
+      connect({ port: before.port, host: '127.0.0.1', localAddress: `127.0.0.${i + 11}` }),
+    )
+    for (const socket of sockets)
+      socket.write(`GET /hang HTTP/1.1\r\nHost: a\r\nX-Large: ${large.headers['x-large']}\r\n\r\n`)
+    await eventually('three requests with large heads have arrived', () =>
+      expect(own.seen.length).toBeGreaterThanOrEqual(3),
+    )
+    expect((await before.send('GET', '/small')).status).toBe(200)
+    expect(own.sessions.length).toBeLessThanOrEqual(4)
+    for (const socket of sockets) socket.destroy()
+  })
 })
 
 test('a request head larger than an HTTP/2 backend accepts is answered 431, and not sent', async () => {

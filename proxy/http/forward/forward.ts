@@ -60,6 +60,7 @@ export class Forwarding implements UpstreamExchange {
   readonly #body: RequestBody | undefined
   readonly #startedMs: number
   #connection: UpstreamChannel | undefined
+  #headBytes: number | undefined
   #attempts = 0
   /** A server may have seen the request. */
   #started = false
@@ -96,7 +97,7 @@ export class Forwarding implements UpstreamExchange {
 
   get headBytes(): number {
     const { target, upstreamHeaders } = this.#forwarded
-    return target.length + upstreamHeaders.bytes
+    return (this.#headBytes ??= target.length + upstreamHeaders.bytes)
   }
 
   get bodyPending(): boolean {

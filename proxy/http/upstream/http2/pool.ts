@@ -73,13 +73,18 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   /** Whether another connection may be opened now. There is room for at least one that only finishes its requests. */
   get #mayConnect(): boolean {
-    return this.size < this.#options.maxConnections && this.#mayConnectForOne
+    return this.size < this.#options.maxConnections && this.#mayConnectAtAll
   }
 
-  /** Whether a connection may be opened now that will only finish one request. */
-  get #mayConnectForOne(): boolean {
+  /** Whether another connection may be opened now, even beyond `maxConnections`. */
+  get #mayConnectAtAll(): boolean {
     const { maxConnections, maxStreams } = this.#options
     return !this.#giveUp && this.#sessions.size < maxConnections + Math.max(1, maxStreams)
+  }
+
+  /** Whether a request with a large head may have a connection. Few may, because a large head costs a client little. */
+  get #mayServeLarge(): boolean {
+    return this.streams <= this.#options.maxConnections
   }
 
   get busy(): number {
@@ -149,33 +154,38 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#shares.add(exchange.client)
     session.begin(exchange)
     // Unless its head was not sent.
-    if (isLarge(exchange) && session.open > 0) session.retire()
+    if (session.open === 1 && isLarge(exchange)) session.retire()
   }
 
   #serveQueue(): void {
-    let withoutRoom = 0
+    let largeWaiting = 0
     const mayHave = (client: string, next: UpstreamExchange): boolean => {
       if (!this.#shares.allows(client)) return false
-      if (this.#findRoomFor(next)) return true
-      withoutRoom++
+      if (!isLarge(next)) return true
+      if (largeWaiting === 0 && this.#findUnused()) return true
+      largeWaiting++
       return false
     }
     this.#resizeShares()
-    while (this.#findRoom()) {
+    for (let room = this.#findRoom(); room; room = this.#findRoom()) {
       const next = this.#queue.take(mayHave)
-      const session = next && this.#findRoomFor(next)
-      if (!session) {
-        if (withoutRoom > 0) this.#connectIfFull(true)
+      if (!next) {
+        if (largeWaiting > 0) this.#connectIfFull(true)
         return
       }
-      this.#begin(session, next)
+      this.#begin(isLarge(next) ? (this.#findUnused() ?? room) : room, next)
     }
     this.#connectIfFull()
   }
 
   /** Returns a session for this request; undefined if it has to wait for one. */
   #findRoomFor(exchange: UpstreamExchange): UpstreamSession | undefined {
-    if (!isLarge(exchange)) return this.#findRoom()
+    return isLarge(exchange) ? this.#findUnused() : this.#findRoom()
+  }
+
+  /** Returns a session without requests, for one with a large head; undefined if it has to wait for one. */
+  #findUnused(): UpstreamSession | undefined {
+    if (!this.#mayServeLarge) return undefined
     for (const session of this.#sessions) if (session.open === 0 && session.room > 0) return session
     return undefined
   }
@@ -192,9 +202,10 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return stalled
   }
 
-  /** @param forOne the connection may be beyond `maxConnections`, as it will only finish one request */
-  #connectIfFull(forOne = false): void {
-    if (this.#queue.size === 0 || !(forOne ? this.#mayConnectForOne : this.#mayConnect)) return
+  /** @param forLarge whether the connection is for a request with a large head, which may exceed `maxConnections` */
+  #connectIfFull(forLarge = false): void {
+    const mayConnect = forLarge ? this.#mayConnectAtAll && this.#mayServeLarge : this.#mayConnect
+    if (this.#queue.size === 0 || !mayConnect) return
     for (const session of this.#sessions) if (!session.isReady) return
     this.#connect()
   }

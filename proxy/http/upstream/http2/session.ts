@@ -61,7 +61,7 @@ export class UpstreamSession implements StreamOwner {
   readonly scheme: 'http' | 'https'
   failedWith: FailureKind = 'reset'
   /** Whether the backend has closed the connection because of the requests on it. */
-  isBlamed = false
+  blamesRequests = false
   isReady = false
   /** Whether the session accepts no further requests. */
   isRetired = false
@@ -93,7 +93,7 @@ export class UpstreamSession implements StreamOwner {
     this.session.on('goaway', (code: number, lastStreamId: number) => {
       this.#lastStreamId = lastStreamId
       this.isRetired = true
-      this.isBlamed = code !== NGHTTP2_NO_ERROR && code !== NGHTTP2_INTERNAL_ERROR
+      this.blamesRequests = code !== NGHTTP2_NO_ERROR && code !== NGHTTP2_INTERNAL_ERROR
       this.#message = `the backend closed the connection (GOAWAY, code ${code})`
     })
     this.session.on('error', (error: NodeJS.ErrnoException) => {

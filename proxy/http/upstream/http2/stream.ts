@@ -14,12 +14,12 @@ const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUS
 /** Bytes of a response that the backend may send ahead. */
 export const STREAM_WINDOW = 128 * 1024
 /**
- * A cancelled request that the backend has had for less time is not reset yet. Servers of hyper, such as Deno and axum, close a connection
+ * A cancelled request that the backend has had for less time is not reset yet. Servers of hyper, such as Deno, close a connection
  * with 20 requests that were reset before the server took them, and with it the requests of other clients.
  */
 const RESET_AFTER_MS = 1_000
 /** Bytes of a response to a cancelled request that are dropped. If there are more, the stream is reset. */
-const MAX_DROPPED = 64 * 1024
+const MAX_DROPPED_BYTES = 64 * 1024
 
 /** Callbacks of a stream to its session. */
 export type StreamOwner = {
@@ -30,7 +30,7 @@ export type StreamOwner = {
   /** The reason why the session failed, if it did. */
   readonly failedWith: FailureKind
   /** Whether the backend has closed the connection because of the requests on it. */
-  readonly isBlamed: boolean
+  readonly blamesRequests: boolean
   /** Whether earlier streams of the session have ended. */
   readonly isReused: boolean
   /** The stream is reset: the request was given up, or answered before all of it was sent. */
@@ -60,7 +60,7 @@ export class UpstreamStream implements UpstreamChannel {
   #beganMs = 0
   /** When to reset the stream of a cancelled request that has not ended by itself. */
   #resetAtMs = Number.POSITIVE_INFINITY
-  #dropped = 0
+  #droppedBytes = 0
   /** Bytes of the body that have not arrived; undefined if the backend did not declare its length. */
   #left: number | undefined
 
@@ -199,7 +199,7 @@ export class UpstreamStream implements UpstreamChannel {
 
   #onData(chunk: Buffer): void {
     if (!this.#exchange) {
-      if ((this.#dropped += chunk.length) > MAX_DROPPED) this.#reset('aborted')
+      if ((this.#droppedBytes += chunk.length) > MAX_DROPPED_BYTES) this.#reset('aborted')
       return
     }
     if (this.#left !== undefined && (this.#left -= chunk.length) < 0)
@@ -254,7 +254,7 @@ export class UpstreamStream implements UpstreamChannel {
     this.#passWaiting()
     const code = this.#stream?.rstCode
     const isUnprocessed = code === NGHTTP2_REFUSED_STREAM || this.#owner.isBeyondLast(this.#streamId)
-    const { failedWith, isBlamed, isReused, session } = this.#owner
+    const { failedWith, blamesRequests, isReused, session } = this.#owner
     const isLost = session.destroyed && failedWith === 'reset'
     this.#fail(
       session.destroyed ? failedWith : 'reset',
@@ -263,7 +263,7 @@ export class UpstreamStream implements UpstreamChannel {
         isUnprocessed: isUnprocessed && !this.#answered,
         onReusedConnection: !this.#answered && (isUnprocessed || (isLost && isReused)),
         // Backends reset what they do not accept, such as a path that they cannot parse, or close the connection because of it.
-        isOfRequest: !session.destroyed || isBlamed,
+        isOfRequest: !session.destroyed || blamesRequests,
       },
     )
     this.#owner.onClosed(this)
