@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import type { Reply } from '../support/gateway/gateway.ts'
+import { askEachWorker } from '../support/gateway/each-worker.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { freshRedis } from '../support/redis/redis.ts'
@@ -65,8 +66,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
   let alone: Record<string, string>
   const usesRedis = place.startsWith('Redis')
   const replicas = { memory: 1, workers: 1, Redis: 3, 'Redis and workers': 1 }[place]
-  /** How many requests reach every process, as any worker may get a new connection. */
-  const askedEach = { memory: 1, workers: 8, Redis: 3, 'Redis and workers': 8 }[place]
+  const workers = place.endsWith('workers') ? 2 : 1
   const at = (index: number): HostedGateway => {
     const gateway = gateways[index % gateways.length]
     if (!gateway) throw new RangeError('at least one gateway')
@@ -80,9 +80,15 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     for (let index = 0; index < times; index++) all.push((await send(index)).status)
     return all
   }
+  /** Sends a request to each process of each gateway. */
+  const ofEach = async (method: string, path: string, from: () => string): Promise<Reply[]> => {
+    const replies: Reply[] = []
+    for (const { output, send } of gateways)
+      replies.push(...(await askEachWorker(output, workers, () => send(method, path, { from: from() }))))
+    return replies
+  }
   const isBanned = async (from: string): Promise<void> => {
-    for (let index = 0; index < askedEach; index++)
-      expect((await at(index).send('GET', '/elsewhere', { from })).status).toBe(429)
+    for (const { status } of await ofEach('GET', '/elsewhere', () => from)) expect(status).toBe(429)
   }
 
   beforeAll(async () => {
@@ -95,7 +101,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
       CONFIG_FILE: writeConfigFile(table),
       ...(usesRedis && { REDIS_URL: await freshRedis() }),
     }
-    const env = { ...alone, ...(place.endsWith('workers') && { WORKERS: '2' }) }
+    const env = { ...alone, ...(workers > 1 && { WORKERS: String(workers) }) }
     gateways = await Promise.all(Array.from({ length: replicas }, () => startHosted(env)))
   })
 
@@ -155,8 +161,7 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     const lifted = await ask('/api/clients/unban', { client: { ip: from } }, 1)
     expect(lifted.body).toMatchObject({ unbanned: [{ client: { ip: from } }] })
     await eventually('no replica bans the client', async () => {
-      for (let index = 0; index < 6; index++)
-        expect((await at(index).send('GET', '/elsewhere', { from })).status).toBe(200)
+      for (const { status } of await ofEach('GET', '/elsewhere', () => from)) expect(status).toBe(200)
     })
     expect((await ask('/api/clients/unban', { client: { ip: from } })).body).toEqual({ unbanned: [] })
 
@@ -271,21 +276,17 @@ describe.each(['memory', 'workers', 'Redis', 'Redis and workers'] as const)('in 
     await set('chat', { ip: from }, 30)
     await set('api', { 'header:x-api-key': 'gold' }, 6)
     await eventually('the other limits are listed', async () => {
-      for (let index = 0; index < 6; index++) {
-        const { headers } = await at(index).send('POST', '/chat', { from: newAddress() })
-        expect(headers['ratelimit-policy']).toContain('q=100')
-      }
       const { body } = await ask('/api/overrides', undefined, 2)
       expect((body as { total: number }).total).toBeGreaterThanOrEqual(3)
     })
+    for (const { headers } of await ofEach('POST', '/chat', newAddress))
+      expect(headers['ratelimit-policy']).toContain('q=100')
     // Each process receives changes in order: one that knows the last change knows them all.
     const later = newAddress()
     await set('search', { ip: later }, 99)
     await eventually('each process knows of the last change', async () => {
-      for (let index = 0; index < 8; index++) {
-        const { headers } = await at(index).send('GET', '/search', { from: later })
+      for (const { headers } of await ofEach('GET', '/search', () => later))
         expect(headers['ratelimit-policy']).toContain('q=99')
-      }
     })
     const passed = async (method: string, path: string, headers = {}): Promise<number> =>
       (await statuses(12, (index) => at(index).send(method, path, { from, headers }))).filter(

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { askEachWorker } from '../support/gateway/each-worker.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { startBackend } from '../support/http/backend.ts'
@@ -33,7 +34,7 @@ async function start(api: LocalApi, env: Record<string, string> = {}, key = api.
     status,
     untilStatus: (from, wanted) =>
       eventually(`${from} gets ${wanted}`, async () => {
-        const statuses = await Promise.all(Array.from({ length: 8 }, () => status(from)))
+        const statuses = await askEachWorker(gateway.output, Number(env['WORKERS'] ?? 1), () => status(from))
         return statuses.every((each) => each === wanted)
       }),
     async metric(line) {

@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { askEachWorker } from '../support/gateway/each-worker.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { askOperator } from '../support/gateway/operator.ts'
 import { startBackend } from '../support/http/backend.ts'
@@ -50,7 +51,7 @@ async function start(env: Record<string, string> = {}, vpn = '127.0.0.7\n'): Pro
   const waitUntilDenied = async (from: string, isDenied = true): Promise<void> => {
     await eventually(`${from} is ${isDenied ? '' : 'not '}denied`, async () => {
       // Each worker reads the file itself.
-      const statuses = await Promise.all(Array.from({ length: 8 * processes }, () => status(from)))
+      const statuses = await askEachWorker(gateway.output, processes, () => status(from))
       return statuses.every((each) => (each === 403) === isDenied)
     })
   }
