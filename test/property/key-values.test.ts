@@ -125,11 +125,23 @@ function unquoted(value: string): string {
     )
 }
 
+function withoutEnds(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1) : value
+}
+
 const cookieReaders: Record<string, Reader> = {
   'cookie of Express, the first': (header) => [
     pairsOf(header, /;/)
       .filter(([name]) => name.trim() === 'user')
       .map(([, value]) => decoded(value.trim().replace(/^"(.*)"$/s, '$1')))[0],
+  ],
+  'cookie before 0.7, which drops the last character after a quote': (header) => [
+    pairsOf(header, /;/)
+      .filter(([name]) => name.trim() === 'user')
+      .map(([, value]) => decoded(withoutEnds(value.trim())))[0],
+  ],
+  'cookies of Koa, which does so without trimming': (header) => [
+    withoutEnds(/(?:^|;) *user=([^;]*)/.exec(header)?.[1] ?? ''),
   ],
   'Django, the last': (header) => [
     pairsOf(header, /;/)

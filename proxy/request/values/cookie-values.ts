@@ -174,6 +174,7 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     isComplete = ending === 'semicolon' || latest.every((one) => met.has(one))
     if (ending === 'blank' && at < noBlankUntil) continue
     const value = header.slice(start, at)
+    if (ending === 'semicolon' && isQuoted) addWithoutEnds(values, value)
     if (
       latest[0] === ending ||
       endsWhole.has(ending) ||
@@ -181,7 +182,11 @@ function addReadings(values: DecodedValues, header: string, start: number, lates
     )
       addWithoutTrailingBlanks(values, value)
   }
-  if (at >= header.length) addWithoutTrailingBlanks(values, header.slice(start))
+  if (at >= header.length) {
+    const value = header.slice(start)
+    addWithoutTrailingBlanks(values, value)
+    if (isQuoted) addWithoutEnds(values, value)
+  }
   if (closing !== undefined) values.add(header.slice(start, closing))
 }
 
@@ -190,6 +195,15 @@ function addWithoutTrailingBlanks(values: DecodedValues, value: string): void {
   values.add(value.slice(0, end))
   // In UTF-8, these bytes may be the last byte of a letter, such as `Å` or `à`.
   if (/[\x85\xa0]/.test(value.slice(end))) values.add(value)
+}
+
+/**
+ * Adds a value that begins with a quote without its first and last character. `cookie` before 0.7 (cookie-parser 1.4.6), `cookie-es` 1 (h3,
+ * Nuxt) and `cookies` (Koa) remove the last one whatever it is, so that `"ax`, `"ay` and `"a"` are all `a`.
+ */
+function addWithoutEnds(values: DecodedValues, value: string): void {
+  const trimmed = value.slice(0, skipBlanksBack(value, value.length))
+  for (const text of new Set([trimmed, value])) if (!text.endsWith('"')) values.add(text.slice(1, -1))
 }
 
 /** Returns the index after the closing quote, or after the last escaped quote if there is no other (WebOb); undefined without a quote. */

@@ -45,6 +45,7 @@ function onPhp(reader: string, source: Source): ValueReader {
 
 export const valueReaders: readonly ValueReader[] = [
   ...[onNode('qs', 'query'), onNode('h3', 'query'), onNode('cookie', 'cookie')],
+  ...[onNode('h3-cookie', 'cookie'), onNode('koa', 'cookie')],
   ...[onRuby('query', 'query'), onRuby('cookie', 'cookie')],
   ...[onPython('webob-query', 'query', 'webob'), onPython('webob-cookie', 'cookie', 'webob')],
   ...[

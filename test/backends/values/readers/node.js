@@ -10,6 +10,8 @@ const flat = (value) =>
     : typeof value === 'object'
       ? Object.values(value).flatMap(flat)
       : [String(value)]
+// Node has a character for each byte: a value outside ASCII is another text to it, and to the gateway the same for all bytes.
+const ofAscii = (value) => flat(value).filter((one) => !/[\x80-\xff]/.test(one))
 const number = (value) => (Number.isSafeInteger(Math.trunc(value)) ? [String(Math.trunc(value) + 0)] : [])
 
 const readers = {
@@ -23,8 +25,17 @@ const readers = {
   },
   cookie: async () => {
     const { parseCookie } = await import('cookie')
-    // Node has a character for each byte: a value outside ASCII is another text to it, and to the gateway the same for all bytes.
-    return (text) => flat(parseCookie(text).sid).filter((value) => !/[\x80-\xff]/.test(value))
+    return (text) => ofAscii(parseCookie(text).sid)
+  },
+  'h3-cookie': async () => {
+    const { parseCookies } = await import('h3')
+    return (text) => ofAscii(parseCookies({ node: { req: { headers: { cookie: text } } } }).sid)
+  },
+  koa: async () => {
+    const { default: Koa } = await import('koa')
+    const app = new Koa()
+    return (text) =>
+      ofAscii(app.createContext({ headers: { cookie: text }, socket: {} }, {}).cookies.get('sid'))
   },
   Number: async () => (text) => (text.trim() === '' ? [] : number(Number(text))),
   parseInt: async () => (text) => number(Number.parseInt(text, 10)),
