@@ -1,6 +1,8 @@
+import { spellingsOf } from './comparable/ignored-characters.ts'
 import { jsonCookieText } from './json-cookie.ts'
 import { decodedText } from './lenient-text.ts'
 import { numberValues } from './number-values.ts'
+import { unescapedBytes } from './unescaped.ts'
 
 /** How the values of a part of a key are read. */
 export type ValueReading = {
@@ -12,7 +14,13 @@ export type ValueReading = {
 
 /** Returns the values that a spelling may stand for, in the form that they count by. */
 export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): readonly string[] {
-  return numberValues(decodedText(sent, isQuoted), isNumber)
+  const texts = new Set(spellingsOf(sent))
+  // A quoted cookie may have any character as an octal escape, such as `\000`.
+  if (isQuoted && sent.includes('\\'))
+    for (const text of spellingsOf(unescapedBytes(sent, true).toString('latin1'))) texts.add(text)
+  const values = Array.from(texts, (text) => numberValues(decodedText(text, isQuoted), isNumber))
+  const [only = []] = values
+  return values.length === 1 ? only : [...new Set(values.flat())]
 }
 
 /** Maximum spellings to decode per value to find. Only attacks have as many. */
