@@ -144,7 +144,7 @@ describe('the address of a client behind NAT64', () => {
         for (const text of nat64) {
           expect(peerAt(reader, text).client.address).toBe(address)
           expect(reader.readClientAddress(proxy, `1.1.1.1, ${text}`).address).toBe(address)
-          expect(reader.readClientField(`[${text}]:1`)?.address).toBe(address)
+          expect(reader.readClientField('x-client-ip', `[${text}]:1`)?.address).toBe(address)
         }
       }),
       many,
@@ -162,7 +162,7 @@ describe('the address of a client behind NAT64', () => {
         )
         const found = ranges.map((range) =>
           texts(one).map((text) => {
-            const address = parseAddress(reader.readClientField(text)?.address ?? '')
+            const address = parseAddress(reader.readClientField('x-client-ip', text)?.address ?? '')
             return range !== undefined && address !== undefined && isInRange(address, range)
           }),
         )

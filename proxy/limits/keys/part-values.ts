@@ -104,7 +104,7 @@ export function headerValues(
   isNumber = false,
 ): readonly string[] {
   if (name === 'authorization') return credentialKeys(sent)
-  const address = addressHeaders.has(name) ? addresses.readClientField(sent) : undefined
+  const address = addressHeaders.has(name) ? addresses.readClientField(name, sent) : undefined
   if (address) return [address.prefix]
   // Blanks around a value are not part of it (RFC 9110 section 5.5).
   const text = withoutBlanksAround(sent).toLowerCase()

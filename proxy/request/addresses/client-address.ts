@@ -57,8 +57,12 @@ export type AddressReader = {
    */
   readClientAddress(peer: Peer, value: string | readonly string[] | undefined): ClientAddress
 
-  /** Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each with an optional port or zone. */
-  readClientField(value: string): ClientAddress | undefined
+  /**
+   * Reads a header value that is a single address: `1.2.3.4`, IPv6 or `[IPv6]`, each with an optional port or zone.
+   *
+   * @param name the header, in lower case
+   */
+  readClientField(name: string, value: string): ClientAddress | undefined
 }
 
 /** A host can choose any IPv6 address within its /64 (RFC 8981). */
@@ -116,8 +120,7 @@ export function createAddressReader(
     }
     return lastValid
   }
-  const read =
-    header === 'x-forwarded-for' ? followChain : (field: string) => parseEntry(field, 0, field.length)
+  const read = header === 'x-forwarded-for' ? followChain : (field: string) => parseField(header, field)
 
   return {
     header,
@@ -146,8 +149,8 @@ export function createAddressReader(
       return address ? toClientAddress(address) : peer.client
     },
 
-    readClientField(value) {
-      const address = parseEntry(value, 0, value.length)
+    readClientField(name, value) {
+      const address = parseField(name, value)
       return address && toClientAddress(address)
     },
   }
@@ -169,6 +172,18 @@ function parseEntry(field: string, from: number, to: number): IpAddress | undefi
   if (entry.length > MAX_ENTRY_LENGTH) return undefined
   const [, bracketed, ipv4, ipv6] = entryForms.exec(entry) ?? []
   return parseAddress(bracketed ?? ipv4 ?? ipv6 ?? '')
+}
+
+/** CloudFront writes the port after each address, and no brackets around IPv6: `2001:db8::7:46532` is `2001:db8::7`. */
+const headerWithPort = 'cloudfront-viewer-address'
+const port = /^\d{1,5}$/
+
+/** Reads a header that holds one address. @param name in lower case */
+function parseField(name: string, field: string): IpAddress | undefined {
+  const colon = name === headerWithPort ? field.lastIndexOf(':') : -1
+  const beforePort =
+    colon !== -1 && port.test(field.slice(colon + 1)) ? parseEntry(field, 0, colon) : undefined
+  return beforePort ?? parseEntry(field, 0, field.length)
 }
 
 export type PeerOptions = {

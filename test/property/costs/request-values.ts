@@ -162,7 +162,7 @@ const manyChains: CostRow = {
 const addresses: CostRow = {
   ...chains,
   name: 'a header with one address',
-  open: openText((value) => proxies.readClientField(value)),
+  open: openText((value) => proxies.readClientField('x-client-ip', value)),
 }
 
 const hosts: CostRow = {

@@ -82,7 +82,9 @@ describe('the network that an IPv6 client counts by', () => {
     const other = createAddressReader(['10.0.0.1'], { ipv6Prefix: bits })
     expect(other.readPeer(address)?.client.prefix).toBe(prefix)
     expect(other.readClientAddress(peerAt(other, '10.0.0.1'), address).prefix).toBe(prefix)
-    expect(other.readClientField(`[${address}]:80`.replace(/\[([\d.]+)\]/, '$1'))?.prefix).toBe(prefix)
+    expect(
+      other.readClientField('x-client-ip', `[${address}]:80`.replace(/\[([\d.]+)\]/, '$1'))?.prefix,
+    ).toBe(prefix)
   })
 })
 
@@ -252,6 +254,28 @@ describe('the client that another header names', () => {
   ]
   test.each(table)('%# %j', (value, address) => {
     expect(behindCdn.readClientAddress(cdn, value).address).toBe(address)
+  })
+
+  const ofCloudFront: [value: string, address: string][] = [
+    ['203.0.113.7:46532', '203.0.113.7'],
+    ['2001:db8:1:2:3:4:5:6:46532', '2001:db8:1:2:3:4:5:6'],
+    ['2001:db8::7:46532', '2001:db8::7'],
+    ['2001:db8::7:1024', '2001:db8::7'],
+    ['2001:db8:::1024', '2001:db8::'],
+    ['[2001:db8::7]:1024', '2001:db8::7'],
+    ['2001:db8::7', '2001:db8::7'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2:3:4:5:6'],
+    ['2001:db8::7:465321', '10.0.0.1'],
+    ['2001:db8::7:1024:1025', '2001:db8::7:1024'],
+    [':1024', '10.0.0.1'],
+    ['', '10.0.0.1'],
+  ]
+  test.each(ofCloudFront)('CloudFront writes the port after the address: %j', (value, address) => {
+    const behindCloudFront = createAddressReader(['10.0.0.0/8'], { header: 'cloudfront-viewer-address' })
+    const peer = peerAt(behindCloudFront, '10.0.0.1')
+    expect(behindCloudFront.readClientAddress(peer, value).address).toBe(address)
+    const read = behindCloudFront.readClientField('cloudfront-viewer-address', value)?.address
+    expect(read ?? '10.0.0.1').toBe(address)
   })
 
   test('another header names no client if it has several lines', () => {
