@@ -15,7 +15,22 @@ const whole = { largestBytes, onlyWhole: true } as const
 /** Over HTTP/2 one byte refers to a header of 4 KB that was sent earlier, so a request of 30 bytes can have all 16 KB. */
 const namedByIndex = { maxMs: 2 } as const
 
-const escapes = ['%00', '%25', '%2541', '%41', '%u0041', '%uFFFF', '%', '%FF', '%C3%A9', '\xff', '\xc3', '+']
+const escapes = [
+  '%00',
+  '%25',
+  '%2541',
+  '%41',
+  '%u0041',
+  '%uFFFF',
+  '%',
+  '%FF',
+  '%C3%9F',
+  '%CD%85',
+  '%E1%BE%B3',
+  '\xff',
+  '\xc3',
+  '+',
+]
 
 const cookies: CostRow = {
   ...whole,
@@ -25,6 +40,14 @@ const cookies: CostRow = {
     ...['sid=a%00 ', 'sid="', 'sid=', '=', '= ', ' ', '"', '\\"', '%u0041', 'sid="\\', 'sid =', '%73id=;'],
     ...['sid=a%00{n} ', 'sid=%00{n},', '"sid=%00{n}', 'sid={n};', 'a{n}=b; ', '\xffa', '%2525', 'sid[]=&'],
     ...['sid%00="', '%25\xff,sid%00=%00', ' a{n}%u0041\xc3=', '%73ie=;'],
+    ...[
+      'sid=%E1%BE%B3%00{n}; ',
+      'sid="\\341\\276\\263{n}',
+      '%E1%BE%B3',
+      '%CD%85',
+      '\xe1\xbe\xb3',
+      '\\303\\237',
+    ],
   ],
   atoms: [
     ...escapes,
@@ -64,6 +87,7 @@ const queries: CostRow = {
   units: [
     ...['sid=a%00&', '%73id=&', 'sid=;', ';&', '&', '=', '?', '[', ']', '[sid]=', '%5B', '%5Bsid%5D=a%00&'],
     ...['sid=a%00{n}&', 'sid={n}&', '[[', '%253', '%2525', '%u0041', '\xffa', '+', '%\xc3%73id=;', '%73ie=&'],
+    ...['sid=%E1%BE%B3%00{n}&', '%E1%BE%B3', '%CD%85', '%C3%9F', '%EF%B7%BA'],
   ],
   atoms: [...escapes, 'sid=', 'sid=', '%73id=', 'sid[', ']', '[', '?', '=', ';', '&', 'a', '{n}'],
   wrap: (content) => `/x?sid=${content}`,
@@ -165,6 +189,12 @@ const addresses: CostRow = {
   open: openText((value) => proxies.readClientField('x-client-ip', value)),
 }
 
+const addressesWithPorts: CostRow = {
+  ...addresses,
+  name: 'the header of CloudFront, whose addresses have a port',
+  open: openText((value) => proxies.readClientField('cloudfront-viewer-address', value)),
+}
+
 const hosts: CostRow = {
   ...whole,
   name: 'a host',
@@ -218,5 +248,5 @@ const references = ['destination', 'if'].map((name): CostRow => ({
 export const rows: readonly CostRow[] = [
   ...references,
   ...[cookies, nested, hidden, separatorsBeforeHidden, queries, escapedQueries, targets],
-  ...[chains, manyChains, addresses, hosts],
+  ...[chains, manyChains, addresses, addressesWithPorts, hosts],
 ]
