@@ -142,6 +142,14 @@ describe('preflights', () => {
       'x-method-override',
       'authorization',
       'cookie',
+      'x-api-key',
+      'apikey',
+      'ocp-apim-subscription-key',
+      'private-token',
+      'x-auth-token',
+      'x-client-secret',
+      'x-session-id',
+      'x-password',
     ])
       expect((await options('/every', { ...preflight, [name]: 'GET' })).status, name).toBe(429)
     for (const framing of [{ 'content-length': '1' }, { 'transfer-encoding': 'chunked' }])
@@ -157,6 +165,15 @@ describe('preflights', () => {
       expect((await options(`/every${query}`, preflight)).status, query).toBe(429)
     for (const query of ['', '?method=GET', '?payment_method=a', '?a=_method=b'])
       expect((await options(`/every${query}`, preflight)).status, query).toBe(200)
+    // Browsers and proxies send these with preflights.
+    for (const name of [
+      'user-agent',
+      'sec-fetch-mode',
+      'access-control-request-headers',
+      'x-amzn-trace-id',
+      'priority',
+    ])
+      expect((await options('/every', { ...preflight, [name]: 'x' })).status, name).toBe(200)
     const host = { host: 'localhost' }
     await options('/hosted', host)
     expect((await options('/hosted', host)).status).toBe(429)
