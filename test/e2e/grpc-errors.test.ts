@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { status, type ServiceError } from '@grpc/grpc-js'
+import { Metadata, status, type ServiceError } from '@grpc/grpc-js'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { connectGrpc, startGrpcServer, type GrpcClient, type GrpcServer } from '../support/http/grpc.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -89,6 +89,30 @@ test.each([
 ])('%s', async (_, table, env, message, code) => {
   const client = connectGrpc((await startBefore(table, env)).port, false)
   expect((await failureOf(client.unary(message))).code).toBe(code)
+})
+
+// gRPC for Node and tonic send the content type after the metadata, others before it.
+describe('a call with more metadata than MAX_HEADER_SIZE gets its status', () => {
+  const large = { 'x-large': 'x'.repeat(17_000) }
+
+  test('a client of gRPC for Node', async () => {
+    const client = connectGrpc((await startBefore(noLimits)).port, false)
+    const failure = await failureOf(client.unary('a', Metadata.fromHttp2Headers(large)))
+    expect(failure).toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+      details: 'The request header fields are too large',
+    })
+    expect((await client.unary('a')).message.toString()).toBe('a')
+  })
+
+  test.each([
+    ['before', { ...call, ...large }],
+    ['after', { ':method': 'POST', ':path': call[':path'], ...large, 'content-type': call['content-type'] }],
+  ])('the content type %s the metadata', async (_, fields) => {
+    const session = connectHttp2((await startBefore(noLimits)).port, { cleartext: true })
+    const reply = await sendHttp2(session, fields, '\0\0\0\0\0')
+    expect(reply).toMatchObject({ status: 200, headers: { 'grpc-status': '8' } })
+  })
 })
 
 test('the head of an error ends the stream, and is not kept by caches', async () => {

@@ -94,13 +94,24 @@ function readValue(value: string): string | undefined {
 }
 
 /**
- * Stands in for fields that exceed the limit. Only the method matters, because a response to HEAD has no content. If the method is not
- * among the first fields, the request is answered as if it were HEAD.
+ * Stands in for fields that exceed the limit. Only those matter that say how to answer: a response to HEAD has no content, and a gRPC call,
+ * which its content type tells, has its outcome in `grpc-status`. If the method is not among the fields, the request is answered as if it
+ * were HEAD.
  *
- * @param list the first fields: name, value, name, value…
+ * @param list name, value, name, value… of the fields that were kept
  */
 export function unreadFields(list: readonly string[]): RequestFields {
-  const at = list.findIndex((name, i) => i % 2 === 0 && name === ':method')
-  const method = at === -1 ? 'HEAD' : (list[at + 1] ?? 'HEAD')
-  return { method, path: '/', headers: [], contentLength: undefined }
+  const type = valueOf(list, 'content-type')
+  return {
+    method: valueOf(list, ':method') ?? 'HEAD',
+    path: '/',
+    headers: type === undefined ? [] : ['content-type', type],
+    contentLength: undefined,
+  }
+}
+
+/** The first value of a name in a list of name, value, name, value… */
+function valueOf(list: readonly string[], name: string): string | undefined {
+  const at = list.findIndex((item, i) => i % 2 === 0 && item === name)
+  return at === -1 ? undefined : list[at + 1]
 }

@@ -6,10 +6,13 @@ import { ENTRY_OVERHEAD, STATIC_ENTRIES, staticTable } from './static-table.ts'
 const TABLE_BYTES = 4096
 /** 2^28 and more is larger than any index or length can be. */
 const MAX_INTEGER_BYTES = 5
+/** Larger content types are dropped with the fields beyond the limit. */
+const MAX_TYPE_BYTES = 128
 
 /**
  * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character per byte. Memory is bounded by the
- * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped.
+ * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped. The first
+ * content type there is kept, because it tells in which form the client reads an error: some gRPC clients send it last.
  *
  * A list that takes more bytes from the dynamic table than the table can hold, as fields or as names of literals, repeats them again and
  * again, which no encoder does. Each byte of its block would cost as much as thousands, here and at the backend. Such a list counts as over
@@ -36,7 +39,7 @@ export class HpackDecoder {
   }
 
   /**
-   * @returns name, value, name, value…; of a list over its limit, the beginning that fits
+   * @returns name, value, name, value…; of a list over its limit, the beginning that fits, and the content type
    * @throws {ConnectionError} for an invalid header block: later blocks could not be decoded either
    */
   decode(block: Buffer): string[] {
@@ -44,6 +47,7 @@ export class HpackDecoder {
     this.#at = 0
     const list: string[] = []
     let listBytes = 0
+    let isTypeKept = false
     this.#takenBytes = 0
     while (this.#at < block.length) {
       const first = block[this.#at] ?? 0
@@ -66,9 +70,14 @@ export class HpackDecoder {
         name = this.#readName(4)
         value = this.#readString()
       }
-      listBytes += bytesOf(name, value)
+      const bytes = bytesOf(name, value)
+      listBytes += bytes
       if (this.#takenBytes > TABLE_BYTES) listBytes = Infinity
       if (listBytes <= this.#maxListBytes) list.push(name, value)
+      else if (name === 'content-type' && !isTypeKept && bytes <= MAX_TYPE_BYTES) {
+        isTypeKept = true
+        list.push(name, value)
+      }
     }
     this.#block = nothing
     this.isTooLarge = listBytes > this.#maxListBytes

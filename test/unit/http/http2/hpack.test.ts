@@ -59,6 +59,17 @@ test('fields of a list up to its limit are kept, and the next one is decoded', (
   expect(decoder.decode(bytes('be'))).toEqual(['a', 'x'.repeat(50)])
 })
 
+test('of the fields beyond the limit of a list, the first short content type is kept', () => {
+  const decoder = new HpackDecoder(100)
+  const long = Buffer.concat([bytes('40 01 61 7f 49'), Buffer.alloc(200, 'x')])
+  const kept = ['content-type', 'b']
+  expect(decoder.decode(Buffer.concat([long, bytes('5f 01 62 5f 01 63 be bf')]))).toEqual(kept)
+  expect(decoder.isTooLarge).toBe(true)
+  const longType = Buffer.concat([bytes('1f 10 7f 49'), Buffer.alloc(200, 'y')])
+  expect(decoder.decode(Buffer.concat([long, longType]))).toEqual([])
+  expect(decoder.decode(Buffer.concat([long, longType, bytes('1f 10 01 62')]))).toEqual(kept)
+})
+
 test('a block that takes more from the table than the table can hold is too large', () => {
   const decoder = new HpackDecoder(16_384)
   const value = 'x'.repeat(3900)
