@@ -352,6 +352,43 @@ describe('a request with a large head', () => {
     expect(own.sessions.length).toBeLessThanOrEqual(4)
     for (const socket of sockets) socket.destroy()
   })
+
+  test.each(['1', '4'])(
+    'requests with large heads of one client leave connections for those of others, with %s connections',
+    async (connections) => {
+      const own = await startHttp2Backend(answer)
+      const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: connections })
+      const sockets = Array.from({ length: 12 }, () =>
+        connect({ port: before.port, host: '127.0.0.1', localAddress: '127.0.0.9' }),
+      )
+      for (const socket of sockets)
+        socket.write(`GET /hang HTTP/1.1\r\nHost: a\r\nX-Large: ${large.headers['x-large']}\r\n\r\n`)
+      await eventually('the client has some', () => expect(own.seen.length).toBeGreaterThanOrEqual(2))
+      expect((await before.send('GET', '/other', large)).status).toBe(200)
+      expect((await before.send('GET', '/small')).status).toBe(200)
+      for (const socket of sockets) socket.destroy()
+    },
+  )
+
+  test('requests with large heads are served however many connections only finish other requests', async () => {
+    const own = await startHttp2Backend((stream, headers) => {
+      if (headers[':path'] !== '/hang') return answer(stream, headers)
+      stream.session?.goaway(0, 2 ** 31 - 1)
+      stream.respond({ ':status': 200 })
+      stream.write('part')
+    })
+    const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })
+    const sockets = []
+    for (let hanging = 0; hanging < 4; hanging++) {
+      const socket = connect(before.port, '127.0.0.1')
+      sockets.push(socket)
+      socket.write('GET /hang HTTP/1.1\r\nHost: a\r\n\r\n')
+      await once(socket, 'data')
+    }
+    expect(own.sessions.length).toBe(4)
+    expect((await before.send('GET', '/', large)).status).toBe(200)
+    for (const socket of sockets) socket.destroy()
+  })
 })
 
 test('a request head larger than an HTTP/2 backend accepts is answered 431, and not sent', async () => {

@@ -6,7 +6,7 @@ import { openWithin } from '../open-connection.ts'
 import type { PoolOptions } from '../pool.ts'
 import { startSweep } from '../sweep.ts'
 import { ExchangeQueue } from '../waiting/queue.ts'
-import { MAX_SESSION_STREAMS, UpstreamSession, type SessionOwner } from './session.ts'
+import { MAX_SESSION_STREAMS, UpstreamSession, type EndedRequest, type SessionOwner } from './session.ts'
 
 export type Http2PoolOptions = PoolOptions & {
   readonly scheme: 'http' | 'https'
@@ -27,6 +27,8 @@ const noUpgrade =
 const MAX_SHARED_HEAD_BYTES = 8 * 1024
 /** A client may use at most this many times the number of streams that are free. */
 const MAX_TIMES_FREE = 3
+/** The same for connections of requests with large heads, of which a single client gets half. */
+const MAX_TIMES_FREE_LARGE = 1
 /** Requests that can wait for a connection even if `maxQueued` is less. */
 const FEWEST_QUEUED = 128
 
@@ -42,20 +44,28 @@ export class Http2Pool implements ServerPool, SessionOwner {
   readonly #options: Http2PoolOptions
   readonly #sessions = new Set<UpstreamSession>()
   readonly #queue: ExchangeQueue
+  /** Requests with large heads, which wait for connections of their own. */
+  readonly #largeQueue: ExchangeQueue
   readonly #shares: ClientShares
+  /** The requests with large heads that have a connection. Few may, because a large head costs a client little. */
+  readonly #largeShares: ClientShares
   /** Requests at a time that the backend allows on the connections of `maxConnections`. */
   #places: number
   readonly #sweep: NodeJS.Timeout
   /** Aborts the connection that is being opened; undefined if no connection is. At most one is opened at a time. */
   #giveUp: ((failure: UpstreamFailure) => void) | undefined
+  /** Whether queued requests are being begun: one that fails at once makes room, for which the queue is served already. */
+  #isServing = false
   #isEnded = false
 
   constructor(options: Http2PoolOptions) {
     const { maxConnections, maxQueued, queueMs } = options
     this.#options = options
     this.#queue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
+    this.#largeQueue = new ExchangeQueue(Math.max(maxQueued, FEWEST_QUEUED), queueMs)
     this.#places = maxConnections * MAX_SESSION_STREAMS
     this.#shares = new ClientShares(this.#places, MAX_TIMES_FREE)
+    this.#largeShares = new ClientShares(Math.max(2, maxConnections) + 1, MAX_TIMES_FREE_LARGE)
     this.#sweep = startSweep(options, () => this.#expire())
   }
 
@@ -64,10 +74,10 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return this.#sessions.size - this.streams + (this.#giveUp ? 1 : 0)
   }
 
-  /** Connections that only finish the requests that they have. */
+  /** Connections that only finish the requests that they have, and then close. */
   get streams(): number {
     let finishing = 0
-    for (const { isRetired, open } of this.#sessions) if (isRetired && open > 0) finishing++
+    for (const { isRetired } of this.#sessions) if (isRetired) finishing++
     return finishing
   }
 
@@ -82,19 +92,14 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return !this.#giveUp && this.#sessions.size < maxConnections + Math.max(1, maxStreams)
   }
 
-  /** Whether a request with a large head may have a connection. Few may, because a large head costs a client little. */
-  get #mayServeLarge(): boolean {
-    return this.streams <= this.#options.maxConnections
-  }
-
   get busy(): number {
-    let open = this.#queue.size
+    let open = this.queued
     for (const session of this.#sessions) open += session.open
     return open
   }
 
   get queued(): number {
-    return this.#queue.size
+    return this.#queue.size + this.#largeQueue.size
   }
 
   send(exchange: UpstreamExchange): void {
@@ -102,10 +107,19 @@ export class Http2Pool implements ServerPool, SessionOwner {
     if (exchange.upgrades)
       return exchange.onFailure(new UpstreamFailure('protocol', noUpgrade, { isOfRequest: true }))
     this.#resizeShares()
-    const session = this.#shares.allows(exchange.client) ? this.#findRoomFor(exchange) : undefined
+    if (isLarge(exchange)) return this.#sendLarge(exchange)
+    const session = this.#shares.allows(exchange.client) ? this.#findRoom() : undefined
     if (session) return this.#begin(session, exchange)
     this.#queue.add(exchange, this.#options.now())?.onFailure(allBusy())
-    this.#connectIfFull(isLarge(exchange))
+    this.#connectIfFull()
+  }
+
+  #sendLarge(exchange: UpstreamExchange): void {
+    const mayHave = this.#mayHaveLarge(exchange.client)
+    const session = mayHave ? this.#findUnused() : undefined
+    if (session) return this.#begin(session, exchange)
+    this.#largeQueue.add(exchange, this.#options.now())?.onFailure(allBusy())
+    if (mayHave) this.#connectForLarge()
   }
 
   retry(exchange: UpstreamExchange): void {
@@ -115,14 +129,14 @@ export class Http2Pool implements ServerPool, SessionOwner {
   destroy(): void {
     this.#isEnded = true
     clearInterval(this.#sweep)
-    for (const exchange of this.#queue.takeWhere(() => true)) exchange.onFailure(stopped())
+    for (const exchange of this.#takeAll()) exchange.onFailure(stopped())
     this.#giveUp?.(stopped())
     for (const session of [...this.#sessions]) session.destroy(stoppedReason)
   }
 
   onReady({ maxSessionStreams }: UpstreamSession): void {
     this.#places = this.#options.maxConnections * Math.max(1, maxSessionStreams)
-    this.#serveQueue()
+    this.#serveQueues()
   }
 
   mayRetire(session: UpstreamSession): boolean {
@@ -132,15 +146,16 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return others < this.#options.maxConnections - 1
   }
 
-  onRoom(client: string): void {
-    this.#shares.remove(client)
-    if (this.#queue.size > 0) this.#serveQueue()
+  onRoom(ended: EndedRequest): void {
+    this.#shares.remove(ended.client)
+    if (isLarge(ended)) this.#largeShares.remove(ended.client)
+    if (this.queued > 0) this.#serveQueues()
   }
 
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void {
     this.#sessions.delete(session)
     if (!session.isReady) this.#failWaiting(new UpstreamFailure(kind === 'reset' ? 'refused' : kind, message))
-    else if (this.#queue.size > 0) this.#serveQueue()
+    else if (this.queued > 0) this.#serveQueues()
   }
 
   /** Gives requests that connections only finish places of their own, so that they take none of the other connections. */
@@ -150,42 +165,62 @@ export class Http2Pool implements ServerPool, SessionOwner {
     this.#shares.resize(this.#places + Math.min(finishing, this.#options.maxStreams))
   }
 
+  #mayHaveLarge(client: string): boolean {
+    return this.#shares.allows(client) && this.#largeShares.allows(client)
+  }
+
   #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
     this.#shares.add(exchange.client)
+    if (isLarge(exchange)) this.#largeShares.add(exchange.client)
     session.begin(exchange)
     // Unless its head was not sent.
     if (session.open === 1 && isLarge(exchange)) session.retire()
   }
 
-  #serveQueue(): void {
-    let largeWaiting = 0
-    const mayHave = (client: string, next: UpstreamExchange): boolean => {
-      if (!this.#shares.allows(client)) return false
-      if (!isLarge(next)) return true
-      if (largeWaiting === 0 && this.#findUnused()) return true
-      largeWaiting++
-      return false
+  #serveQueues(): void {
+    if (this.#isServing) return
+    this.#isServing = true
+    try {
+      this.#resizeShares()
+      this.#serveLarge()
+      // A connection was opened for a request with a large head that has ended meanwhile.
+      if (!this.#giveUp && this.size > this.#options.maxConnections) this.#findUnused()?.retire()
+      this.#serveOthers()
+    } finally {
+      this.#isServing = false
     }
-    this.#resizeShares()
-    for (let room = this.#findRoom(); room; room = this.#findRoom()) {
-      const next = this.#queue.take(mayHave)
-      if (!next) {
-        if (largeWaiting > 0) this.#connectIfFull(true)
-        return
-      }
-      this.#begin(isLarge(next) ? (this.#findUnused() ?? room) : room, next)
+  }
+
+  #serveLarge(): void {
+    while (this.#largeQueue.size > 0) {
+      const session = this.#findUnused()
+      let allowed = 0
+      const next = this.#largeQueue.take((client) => {
+        const mayHave = this.#mayHaveLarge(client)
+        if (mayHave) allowed++
+        return mayHave && session !== undefined
+      })
+      if (allowed > 0 && !session) this.#connectForLarge()
+      if (!session || !next) return
+      this.#begin(session, next)
+    }
+  }
+
+  #serveOthers(): void {
+    for (let session = this.#findRoom(); session; session = this.#findRoom()) {
+      const next = this.#queue.take((client) => this.#shares.allows(client))
+      if (!next) return
+      this.#begin(session, next)
     }
     this.#connectIfFull()
   }
 
-  /** Returns a session for this request; undefined if it has to wait for one. */
-  #findRoomFor(exchange: UpstreamExchange): UpstreamSession | undefined {
-    return isLarge(exchange) ? this.#findUnused() : this.#findRoom()
+  #takeAll(): readonly UpstreamExchange[] {
+    return [this.#queue, this.#largeQueue].flatMap((queue) => queue.takeWhere(() => true))
   }
 
-  /** Returns a session without requests, for one with a large head; undefined if it has to wait for one. */
+  /** Returns a session without requests, for one with a large head. */
   #findUnused(): UpstreamSession | undefined {
-    if (!this.#mayServeLarge) return undefined
     for (const session of this.#sessions) if (session.open === 0 && session.room > 0) return session
     return undefined
   }
@@ -202,10 +237,15 @@ export class Http2Pool implements ServerPool, SessionOwner {
     return stalled
   }
 
-  /** @param forLarge whether the connection is for a request with a large head, which may exceed `maxConnections` */
-  #connectIfFull(forLarge = false): void {
-    const mayConnect = forLarge ? this.#mayConnectAtAll && this.#mayServeLarge : this.#mayConnect
-    if (this.#queue.size === 0 || !mayConnect) return
+  #connectIfFull(): void {
+    if (this.#queue.size > 0 && this.#mayConnect) this.#connectIfNoneOpens()
+  }
+
+  #connectForLarge(): void {
+    if (this.#mayConnectAtAll) this.#connectIfNoneOpens()
+  }
+
+  #connectIfNoneOpens(): void {
     for (const session of this.#sessions) if (!session.isReady) return
     this.#connect()
   }
@@ -228,11 +268,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   #onOpen(socket: Socket): void {
     const { onHttp1, maxAgeMs, now, random, connectMs } = this.#options
-    if (onHttp1 && !isHttp2(socket))
-      return onHttp1(
-        socket,
-        this.#queue.takeWhere(() => true),
-      )
+    if (onHttp1 && !isHttp2(socket)) return onHttp1(socket, this.#takeAll())
     const retireAtMs = now() + maxAgeMs * (1 - random() / 4)
     const session = new UpstreamSession(socket, this, { ...this.#options, retireAtMs })
     this.#sessions.add(session)
@@ -246,7 +282,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   /** No connection could be opened: fails the queued requests, unless an open session can serve them. */
   #failWaiting(failure: UpstreamFailure): void {
     for (const session of this.#sessions) if (session.isReady && !session.isRetired) return
-    for (const exchange of this.#queue.takeWhere(() => true)) exchange.onFailure(failure)
+    for (const exchange of this.#takeAll()) exchange.onFailure(failure)
   }
 
   #expire(): void {
@@ -260,12 +296,12 @@ export class Http2Pool implements ServerPool, SessionOwner {
       session.expire(nowMs, session.open === 0 || retired < maxConnections / 2)
       if (!wasRetired && session.isRetired) retired++
     }
-    this.#queue.failOverdue(nowMs, allBusy)
-    if (this.#queue.size > 0) this.#serveQueue()
+    for (const queue of [this.#queue, this.#largeQueue]) queue.failOverdue(nowMs, allBusy)
+    if (this.queued > 0) this.#serveQueues()
   }
 }
 
-function isLarge({ headBytes }: UpstreamExchange): boolean {
+function isLarge({ headBytes }: Pick<UpstreamExchange, 'headBytes'>): boolean {
   return headBytes > MAX_SHARED_HEAD_BYTES
 }
 

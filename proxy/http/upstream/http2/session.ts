@@ -41,6 +41,9 @@ export type SessionOptions = UpstreamTimeouts & {
   readonly now: () => number
 }
 
+/** A request that has no stream any more. */
+export type EndedRequest = Pick<UpstreamExchange, 'client' | 'headBytes'>
+
 /** Callbacks of a session to its pool. */
 export type SessionOwner = {
   /** Called when the session can be used: the backend has sent its settings, or changed them. */
@@ -49,8 +52,8 @@ export type SessionOwner = {
    * Whether the session may stop accepting requests: another connection can be opened for them, even if the requests in flight last long.
    */
   mayRetire(session: UpstreamSession): boolean
-  /** Called when a stream of the session has closed: `client` has one stream less, and another request can be sent. */
-  onRoom(client: string): void
+  /** Called when a stream of the session has closed: the client has one stream less, and another request can be sent. */
+  onRoom(ended: EndedRequest): void
   /** Called when the session has closed and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
@@ -152,7 +155,9 @@ export class UpstreamSession implements StreamOwner {
   onClosed(stream: UpstreamStream): void {
     if (!this.#streams.delete(stream)) return
     this.#idleSinceMs = this.#options.now()
-    this.#owner.onRoom(stream.client)
+    // Many may end in the time between two sweeps.
+    if (this.isRetired && this.#streams.size === 0 && !this.session.closed) this.session.close()
+    this.#owner.onRoom(stream)
   }
 
   /** Takes no further request, and closes when its requests in flight are finished. */

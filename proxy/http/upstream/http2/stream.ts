@@ -42,6 +42,7 @@ export type StreamOwner = {
 /** One exchange on an HTTP/2 stream. */
 export class UpstreamStream implements UpstreamChannel {
   readonly client: string
+  readonly headBytes: number
   /** Whether more of the request can be sent. */
   isWritable = true
   /** The backend does not read the request body. */
@@ -67,6 +68,7 @@ export class UpstreamStream implements UpstreamChannel {
   constructor(exchange: UpstreamExchange, owner: StreamOwner, timeouts: UpstreamTimeouts, now: () => number) {
     this.#exchange = exchange
     this.client = exchange.client
+    this.headBytes = exchange.headBytes
     this.#owner = owner
     this.#deadline = new ResponseDeadline(timeouts, now)
     this.#now = now
