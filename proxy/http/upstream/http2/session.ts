@@ -14,6 +14,8 @@ export const MAX_SESSION_STREAMS = 256
  * floods them with resets (CVE-2023-44487). Requests of other clients on the connection would fail, too.
  */
 const MAX_RESETS = 100
+/** Bytes of cancelled requests on a session that may wait to be sent. Clients cancel requests faster than these are reset. */
+const MAX_CANCELLED_BYTES = 1024 * 1024
 /** A session on which nothing happens is closed. */
 const IDLE_MS = 60_000
 /** How long a session without requests may take to close. */
@@ -144,6 +146,18 @@ export class UpstreamSession implements StreamOwner {
 
   isBeyondLast(streamId: number | undefined): boolean {
     return streamId !== undefined && streamId > this.#lastStreamId
+  }
+
+  /** Resets the oldest of the cancelled requests, which the backend has most likely taken, if too many of their bytes wait. */
+  onCancelled(): void {
+    let waiting = 0
+    for (const { cancelledBytes } of this.#streams) waiting += cancelledBytes
+    for (const stream of this.#streams) {
+      if (waiting <= MAX_CANCELLED_BYTES) return
+      const { cancelledBytes } = stream
+      waiting -= cancelledBytes
+      if (cancelledBytes > 0) stream.resetEarly()
+    }
   }
 
   onReset(kind: FailureKind): void {

@@ -33,6 +33,8 @@ export type StreamOwner = {
   readonly blamesRequests: boolean
   /** Whether earlier streams of the session have ended. */
   readonly isReused: boolean
+  /** The request was cancelled, and its stream is not reset yet. */
+  onCancelled(): void
   /** The stream is reset: the request was given up, or answered before all of it was sent. */
   onReset(kind: FailureKind): void
   /** The stream has closed: another one can be opened in its place. */
@@ -77,6 +79,16 @@ export class UpstreamStream implements UpstreamChannel {
   /** Whether the exchange has been notified of its end. */
   get isFinished(): boolean {
     return this.#exchange === undefined
+  }
+
+  /** Bytes of the body that wait to be sent, and keep memory, although the request was cancelled. */
+  get cancelledBytes(): number {
+    return this.#resetAtMs === Number.POSITIVE_INFINITY ? 0 : (this.#stream?.writableLength ?? 0)
+  }
+
+  /** Resets the stream of a cancelled request, whose time has not come yet. */
+  resetEarly(): void {
+    this.#reset('aborted')
   }
 
   /** Sends the request. */
@@ -290,6 +302,7 @@ export class UpstreamStream implements UpstreamChannel {
     const resetAtMs = this.#beganMs + RESET_AFTER_MS
     if (kind === 'aborted' && !this.#answered && this.#now() < resetAtMs) this.#resetAtMs = resetAtMs
     else this.#reset(kind)
+    if (this.cancelledBytes > 0) this.#owner.onCancelled()
     // A stream that is paused would not close.
     this.#stream?.resume()
     exchange.onFailure(new UpstreamFailure(kind, message, facts))

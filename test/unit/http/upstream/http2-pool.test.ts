@@ -12,7 +12,7 @@ import { eventually } from '../../../support/wait/eventually.ts'
 
 const LARGE_BYTES = 9 * 1024
 
-/** A request without a body. `outcome`: `end`, or the kind of its failure. */
+/** A request. `outcome`: `end`, or the kind of its failure. */
 class Exchange implements UpstreamExchange {
   readonly method = 'GET'
   readonly client: string
@@ -23,16 +23,24 @@ class Exchange implements UpstreamExchange {
   cancelled = false
   outcome: string | undefined
   readonly #target: string
+  readonly #body: Buffer | undefined
   #channel: UpstreamChannel | undefined
 
-  constructor(client: string, target = '/', headBytes = 0) {
+  /** @param body the part of the body that arrives; undefined if the request has none */
+  constructor(client: string, target = '/', headBytes = 0, body?: Buffer) {
     this.client = client
     this.headBytes = headBytes
     this.#target = target
+    this.#body = body
   }
 
   start(channel: UpstreamChannel): void {
     this.#channel = channel
+    if (this.#body) {
+      channel.writeHead(upstreamRequest({ method: 'POST', hasBody: true }))
+      channel.write(this.#body)
+      return
+    }
     const fields = headerListOf([
       'host',
       'a',
@@ -130,6 +138,27 @@ test('any number of waiting requests may fail as soon as they have a connection'
   pool.send(last)
   await eventually('the last one is answered', () => expect(last.outcome).toBe('end'))
   expect(new Set(failing.map(({ outcome }) => outcome))).toEqual(new Set(['protocol']))
+})
+
+test('cancelled uploads that the backend does not read keep little memory, and the latest are not reset at once', async () => {
+  let begun = 0
+  let resets = 0
+  const backend = await startBackend((stream) => {
+    begun++
+    stream.on('close', () => resets++)
+  })
+  // Time does not pass.
+  const pool = poolFor(backend, { now: () => 0 })
+  const uploads = Array.from(
+    { length: 40 },
+    () => new Exchange('192.0.2.1', '/', 0, Buffer.alloc(128 * 1024)),
+  )
+  for (const upload of uploads) pool.send(upload)
+  await eventually('all have begun', () => expect(begun).toBe(uploads.length))
+  for (const upload of uploads) upload.cancel()
+  await eventually('the oldest are reset', () => expect(resets).toBeGreaterThanOrEqual(uploads.length - 8))
+  expect(pool.busy).toBe(8)
+  expect(resets).toBe(uploads.length - 8)
 })
 
 test('a connection for a request with a large head leaves its place as soon as the request has ended', async () => {
