@@ -141,9 +141,10 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   mayRetire(session: UpstreamSession): boolean {
     let others = 0
-    for (const each of this.#sessions) if (each !== session && each.isRetired) others++
-    // Otherwise a client with long requests could retire all connections by resetting other requests.
-    return others < this.#options.maxConnections - 1
+    for (const each of this.#sessions) if (each !== session && each.isRetired && each.open > 0) others++
+    // Otherwise a client with long requests could retire all connections by resetting other requests. Requests with large heads have their
+    // own bound; they must not keep a connection with many resets in use, which the backend would close.
+    return others - this.#largeShares.total < this.#options.maxConnections - 1
   }
 
   onRoom(ended: EndedRequest): void {

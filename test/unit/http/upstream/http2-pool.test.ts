@@ -21,6 +21,7 @@ class Exchange implements UpstreamExchange {
   readonly upgrades = false
   readonly isRetryable = false
   cancelled = false
+  isAnswered = false
   outcome: string | undefined
   readonly #target: string
   readonly #body: Buffer | undefined
@@ -58,7 +59,10 @@ class Exchange implements UpstreamExchange {
   }
 
   onInterimResponse(): void {}
-  onHead(): void {}
+  onHead(): void {
+    this.isAnswered = true
+  }
+
   onBody(): void {}
   onReadEnd(): void {}
   onTrailers(): void {}
@@ -240,3 +244,19 @@ test('every request that a backend answers in the end is answered, in whatever o
     }),
     { numRuns: 50 },
   ))
+
+test('requests with large heads do not keep a connection in use after a hundred resets', async () => {
+  const backend = await startBackend((stream, path) => {
+    if (path !== '/large') stream.respond({ ':status': 200 })
+  })
+  const pool = poolFor(backend)
+  pool.send(new Exchange('192.0.2.1', '/large', LARGE_BYTES))
+  await eventually('it has a connection', () => expect([pool.size, pool.streams]).toEqual([0, 1]))
+  for (let resets = 0; resets < 100; resets++) {
+    const exchange = new Exchange('192.0.2.2')
+    pool.send(exchange)
+    await eventually('it is answered', () => expect(exchange.isAnswered).toBe(true))
+    exchange.cancel()
+  }
+  await eventually('the connection is not used any more', () => expect(pool.size).toBe(0))
+})
