@@ -302,7 +302,7 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
 
   #endSlow(): void {
     if (this.response.headersSent) return this.response.abort()
-    this.#forwarded?.abandon('the client sends its body too slowly')
+    this.#forwarded?.abandon()
     this.response.closeAfterResponse()
     const reason = 'the body arrived too slowly (BODY_TIMEOUT, MIN_BODY_RATE)'
     this.reject('timeout', errors.requestTimeout, reason)

@@ -46,8 +46,8 @@ const noBytes: Buffer = Buffer.alloc(0)
 /** The current owner of the request's body: `HeldBody` before it is forwarded, `Forwarding` afterwards. */
 type Delivery = ForwardProgress & {
   readonly sentBytes: number
-  clientGone(): void
-  abandon(reason: string): void
+  /** Gives the request up: its client has disconnected, or it is answered without the backend. */
+  abandon(): void
 }
 
 /** The exchange that the request belongs to. */
@@ -264,7 +264,7 @@ export class ForwardedRequest {
   /** Called when the request has been answered, or its client has disconnected. */
   finish(): void {
     const isUnsent = this.#held !== undefined && this.delivery === this.#held
-    this.delivery?.clientGone()
+    this.delivery?.abandon()
     this.#held?.drop()
     if (isUnsent) this.#settlement?.cancel()
     else this.#settlement?.finish()
@@ -272,11 +272,12 @@ export class ForwardedRequest {
 
   /** Called when a step of the request has thrown an exception. */
   fail(): void {
-    this.delivery?.clientGone()
+    this.delivery?.abandon()
     this.#held?.drop()
   }
 
-  abandon(reason: string): void {
-    this.delivery?.abandon(reason)
+  /** Stops forwarding the request, which is answered without the backend. */
+  abandon(): void {
+    this.delivery?.abandon()
   }
 }

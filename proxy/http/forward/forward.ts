@@ -61,9 +61,8 @@ export class Forwarding implements UpstreamExchange {
   readonly #startedMs: number
   #connection: UpstreamChannel | undefined
   #headBytes: number | undefined
+  /** How often a connection was given the request, which a server may have seen since the first time. */
   #attempts = 0
-  /** A server may have seen the request. */
-  #started = false
   readonly #delivery: ResponseDelivery
 
   constructor(options: ForwarderOptions, forwarded: RequestToForward) {
@@ -81,18 +80,13 @@ export class Forwarding implements UpstreamExchange {
     this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
   }
 
-  /** The client's connection has closed: the response is no longer needed. */
-  clientGone(): void {
-    this.abandon('the client went away')
-  }
-
-  /** Aborts the request to the backend and drops the rest of its response. */
-  abandon(reason: string): void {
+  /** Aborts the request to the backend and drops the rest of its response. Nothing is reported for it any more. */
+  abandon(): void {
     this.cancelled = true
     this.#body?.release()
     this.#delivery.drop()
     this.#refundIfUnsent()
-    this.#connection?.abort(reason)
+    this.#connection?.abort('the request was abandoned')
   }
 
   get headBytes(): number {
@@ -145,7 +139,6 @@ export class Forwarding implements UpstreamExchange {
   start(connection: UpstreamChannel): void {
     const body = this.#body
     this.#connection = connection
-    this.#started = true
     this.#attempts++
     if (body) return body.sendTo(connection, this.#headWith(true, body.length))
     connection.writeHead(this.#headWith(false, lengthWithoutContent(this.#forwarded.request, this.upgrades)))
@@ -262,7 +255,7 @@ export class Forwarding implements UpstreamExchange {
 
   /** Refunds a request that got no connection: its client disconnected before, or none could be made. */
   #refundIfUnsent(): void {
-    if (!this.#started) this.#forwarded.settlement?.cancel()
+    if (this.#attempts === 0) this.#forwarded.settlement?.cancel()
   }
 
   #publicHead(head: ResponseHead): ResponseHead {
@@ -284,7 +277,7 @@ export class Forwarding implements UpstreamExchange {
 
   #rejectBody(): void {
     const { request, response } = this.#forwarded
-    this.abandon('the request body is over the limit')
+    this.abandon()
     this.#forwarded.onBodyOverLimit()
     if (this.#delivery.hasBegun) this.#truncateResponse('aborted')
     else sendError(request, response, errors.bodyTooLarge, this.#responseHeaders)

@@ -119,10 +119,6 @@ export class HeldBody {
     return this.#bytes
   }
 
-  clientGone(): void {
-    this.drop()
-  }
-
   abandon(): void {
     this.drop()
   }
