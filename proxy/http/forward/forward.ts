@@ -142,7 +142,6 @@ export class Forwarding implements UpstreamExchange {
     this.#attempts++
     if (body) return body.sendTo(connection, this.#headWith(true, body.length))
     connection.writeHead(this.#headWith(false, lengthWithoutContent(this.#forwarded.request, this.upgrades)))
-    connection.requestSent()
   }
 
   #headWith(hasBody: boolean, contentLength: number | undefined): UpstreamRequest {

@@ -130,6 +130,7 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
   writeHead(request: UpstreamRequest, beforeSent?: () => void): Socket {
     this.#closesAfterResponse = request.logsIn
     this.#writer.writeHead(request, beforeSent)
+    if (!request.hasBody) this.#endRequest()
     return this.socket
   }
 
@@ -139,10 +140,11 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
 
   endBody(): void {
     this.#writer.endBody()
+    this.#endRequest()
   }
 
-  /** Call when the request's last byte has been handed to the socket. Starts the timeout for the backend's answer. */
-  requestSent(): void {
+  /** The request's last byte has been handed to the socket. */
+  #endRequest(): void {
     this.#requestSent = true
     if (this.#exchange) this.#owner.onRequestSent(this.#exchange)
     if (this.#answered) return

@@ -22,7 +22,7 @@ export type UpstreamExchange = {
    * on.
    */
   readonly isRetryable: boolean
-  /** Called when the exchange gets its connection: calls `writeHead`, `write` and `endBody`, and then `requestSent`. */
+  /** Called when the exchange gets its connection: calls `writeHead` and, for a request with a body, `write` and `endBody`. */
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
@@ -60,7 +60,7 @@ export type UpstreamRequest = {
 /** A connection to the backend, or a stream on one, as the exchange on it sees it. */
 export type UpstreamChannel = {
   /**
-   * Writes the head. Over HTTP/1 it is sent at the end of this turn, together with the part of the body that has arrived by then.
+   * Writes the head. If the request has no body, this starts the timeout for the backend's answer. Over HTTP/1 the head is sent at the end of this turn, together with the part of the body that has arrived by then.
    *
    * @param beforeSent called once, before the first bytes of a request with a body are sent. Not called over HTTP/2, where the backend
    *   itself reports whether it has begun with a request
@@ -70,14 +70,12 @@ export type UpstreamChannel = {
   /** Sends a piece of the body. */
   write(piece: Buffer): void
   /**
-   * Ends the body, without trailers. Over HTTP/2 they would be a second HEADERS frame, after which grpc-go closes the connection with all
+   * Ends the body, without trailers, and starts the timeout for the backend's answer. Over HTTP/2 they would be a second HEADERS frame, after which grpc-go closes the connection with all
    * its requests.
    */
   endBody(): void
   /** Whether more of the request can be sent. */
   readonly isWritable: boolean
-  /** Call when the request's last byte has been handed to the socket. Starts the timeout for the backend's answer. */
-  requestSent(): void
   /** The backend has stopped reading the request's body, or reads it again. */
   requestStalled(stalled: boolean): void
   /** Stops reading the response until `resume`, because the client is slower than the backend. */

@@ -116,6 +116,5 @@ export class RequestBody implements TransferredBody {
   end(connection: UpstreamChannel): void {
     this.#hasEnded = true
     connection.endBody()
-    connection.requestSent()
   }
 }

@@ -130,6 +130,7 @@ export class UpstreamStream implements UpstreamChannel {
     // Each error is followed by `close`.
     stream.on('error', () => undefined)
     stream.on('close', () => this.#onClose())
+    if (!request.hasBody) this.#endRequest()
     return stream
   }
 
@@ -139,9 +140,10 @@ export class UpstreamStream implements UpstreamChannel {
 
   endBody(): void {
     this.#stream?.end()
+    this.#endRequest()
   }
 
-  requestSent(): void {
+  #endRequest(): void {
     this.#requestSent = true
     this.isStalled = false
     if (!this.#answered) this.#deadline.awaitAnswer()

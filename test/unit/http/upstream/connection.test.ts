@@ -50,7 +50,6 @@ function exchange() {
     start(channel) {
       channels.push(channel)
       channel.writeHead(upstreamRequest())
-      channel.requestSent()
     },
     onInterimResponse: () => undefined,
     onBody: () => undefined,
@@ -136,6 +135,7 @@ describe('bytes that arrive before the request is written', () => {
       (channel) => {
         channel.writeHead(upstreamRequest({ hasBody: true }))
         channel.write(Buffer.from('body'))
+        channel.endBody()
       },
     ],
   ]
@@ -157,10 +157,7 @@ describe('bytes that arrive before the request is written', () => {
       connection.begin({
         ...sent,
         upgrades,
-        start(channel) {
-          start(channel)
-          channel.requestSent()
-        },
+        start,
         onUpgrade: told.onHead,
         onInterimResponse: told.onHead,
       })

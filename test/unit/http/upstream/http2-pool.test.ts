@@ -48,7 +48,6 @@ class Exchange implements UpstreamExchange {
       ...(this.headBytes > 0 ? ['x-large', 'x'.repeat(this.headBytes)] : []),
     ])
     channel.writeHead(upstreamRequest({ target: this.#target, fields }))
-    channel.requestSent()
   }
 
   cancel(): void {

@@ -38,7 +38,6 @@ class Exchange implements UpstreamExchange {
   start(channel: UpstreamChannel): void {
     this.channel = channel
     channel.writeHead(upstreamRequest({}))
-    channel.requestSent()
   }
 
   onBody(chunk: Buffer): void {

@@ -40,7 +40,6 @@ function listeningExchange() {
     },
     start(channel) {
       channel.writeHead(upstreamRequest())
-      channel.requestSent()
     },
     onInterimResponse: ({ status }) => heard.push(String(status)),
     onHead: ({ status }) => heard.push(String(status)),

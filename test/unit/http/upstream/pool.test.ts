@@ -26,7 +26,6 @@ function post(pool: UpstreamPool): Promise<string> {
       },
       start(connection: UpstreamChannel) {
         connection.writeHead(upstreamRequest({ method: 'POST', contentLength: 0 }))
-        connection.requestSent()
       },
       onInterimResponse: nothing,
       onHead: nothing,

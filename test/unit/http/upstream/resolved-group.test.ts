@@ -45,7 +45,6 @@ function ask(group: ResolvedGroup): Promise<string> {
       upgrades: false,
       start(connection: UpstreamChannel) {
         connection.writeHead(upstreamRequest())
-        connection.requestSent()
       },
       onInterimResponse: nothing,
       onHead: nothing,
