@@ -151,11 +151,12 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#sentAtMs = this.#deadline.awaitAnswer()
   }
 
-  /** The backend has stopped reading the request's body, or reads it again. */
-  requestStalled(stalled: boolean): void {
-    if (this.#answered) return
-    if (stalled) this.#deadline.awaitAnswer()
-    else this.#deadline.clear()
+  bodyStalled(): void {
+    if (!this.#answered) this.#deadline.awaitAnswer()
+  }
+
+  bodyDrained(): void {
+    if (!this.#answered) this.#deadline.clear()
   }
 
   /** No memory is reserved for the bytes that Node still reads after a pause, until its buffer has 64 KiB. `waitingBytes` counts them. */
@@ -167,7 +168,6 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     return this.socket.readableLength
   }
 
-  /** Stops reading the response until `resume`, because the client is slower than the backend. */
   pause(): void {
     this.socket.pause()
     this.#deadline.clear()
@@ -179,12 +179,10 @@ export class UpstreamConnection implements UpstreamChannel, ResponseSink, Reader
     this.#deadline.awaitMore()
   }
 
-  /** Fails the exchange in progress with an exception that it threw. */
   failFor(error: unknown): void {
     this.#fail('exception', 'exception while forwarding the request', error)
   }
 
-  /** Aborts the exchange in progress and closes the connection, because an incomplete message is on it. */
   abort(reason: string): void {
     this.#fail('aborted', reason)
   }

@@ -76,8 +76,10 @@ export type UpstreamChannel = {
   endBody(): void
   /** Whether more of the request can be sent. */
   readonly isWritable: boolean
-  /** The backend has stopped reading the request's body, or reads it again. */
-  requestStalled(stalled: boolean): void
+  /** Call when the backend has stopped reading the request's body. Starts the timeout for the backend's answer. */
+  bodyStalled(): void
+  /** Call when the backend reads the request's body again. */
+  bodyDrained(): void
   /** Stops reading the response until `resume`, because the client is slower than the backend. */
   pause(): void
   resume(): void

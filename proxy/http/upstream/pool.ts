@@ -89,7 +89,6 @@ export class UpstreamPool implements ServerPool {
     return this.#streamShares.total
   }
 
-  /** Requests that have a connection, are getting one, or wait. */
   get busy(): number {
     return this.#all.size + this.#connecting.size - this.#idle.length + this.queued + this.queuedUploads
   }
@@ -104,7 +103,7 @@ export class UpstreamPool implements ServerPool {
     return this.#waiting.uploads
   }
 
-  /** Sends a request over an idle connection, or a new one, or waits for one. Fails through `exchange.onFailure`. */
+  /** Sends a request over an idle connection, or a new one, or waits for one. */
   send(exchange: UpstreamExchange): void {
     // A short body has usually arrived when this turn of the event loop ends.
     if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
@@ -112,14 +111,13 @@ export class UpstreamPool implements ServerPool {
   }
 
   /**
-   * Sends a request again whose connection was closed, or whose stream was refused. It gets a new connection, because idle ones may be
-   * closed too. Call within the exchange's `onFailure`, before the place of its connection is given to another.
+   * Sends a request again whose connection was closed. It gets a new connection, because idle ones may be closed too, in the place of the
+   * closed one: this is called before that place is given to another.
    */
   retry(exchange: UpstreamExchange): void {
     this.#connect(exchange)
   }
 
-  /** Closes all connections now. Requests on them and in the queues fail. */
   destroy(): void {
     this.#ended = true
     clearInterval(this.#sweep)

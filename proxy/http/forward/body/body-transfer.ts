@@ -98,13 +98,13 @@ export class BodyTransfer {
     } else {
       this.#body.write(chunk, this.#connection, stream)
       if (!stream.writableNeedDrain || stream.writableLength <= MAX_UNSENT_BYTES) return
-      this.#connection.requestStalled(true)
+      this.#connection.bodyStalled()
       this.#request.pause()
     }
   }
 
   readonly #onDrain = (): void => {
-    this.#connection.requestStalled(false)
+    this.#connection.bodyDrained()
     this.#request.resume()
   }
 

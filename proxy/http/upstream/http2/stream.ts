@@ -149,11 +149,14 @@ export class UpstreamStream implements UpstreamChannel {
     if (!this.#answered) this.#deadline.awaitAnswer()
   }
 
-  requestStalled(stalled: boolean): void {
-    this.isStalled = stalled
-    if (this.#answered) return
-    if (stalled) this.#deadline.awaitAnswer()
-    else this.#deadline.clear()
+  bodyStalled(): void {
+    this.isStalled = true
+    if (!this.#answered) this.#deadline.awaitAnswer()
+  }
+
+  bodyDrained(): void {
+    this.isStalled = false
+    if (!this.#answered) this.#deadline.clear()
   }
 
   get maxWaitingBytes(): number {

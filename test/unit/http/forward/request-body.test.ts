@@ -21,7 +21,7 @@ function channelTo(stream: Writable): UpstreamChannel {
   const channel = {
     writeHead: () => stream,
     write: (piece: Buffer) => void stream.write(piece),
-    ...{ endBody: () => undefined, requestStalled: () => undefined },
+    ...{ endBody: () => undefined, bodyStalled: () => undefined },
   }
   return channel as Partial<UpstreamChannel> as UpstreamChannel
 }
