@@ -5,12 +5,8 @@ import { sendError } from '../fields/reply.ts'
 import { acceptsTrailers, responseTrailers } from '../fields/trailers.ts'
 import { acceptsUpgrade } from '../fields/websocket-handshake.ts'
 import type { Telemetry } from '../../telemetry/telemetry.ts'
-import type {
-  UpstreamChannel,
-  UpstreamExchange,
-  UpstreamRequest,
-  UpstreamSender,
-} from '../upstream/exchange.ts'
+import type { UpstreamChannel, UpstreamExchange, UpstreamRequest } from '../upstream/exchange.ts'
+import type { UpstreamSender } from '../upstream/servers/server-pool.ts'
 import { UpstreamFailure, type FailureKind } from '../upstream/failure.ts'
 import { ResponseSyntaxError, type ResponseHead } from '../upstream/response/response-head.ts'
 import { failureMetrics, failureReply } from './failure-reply.ts'

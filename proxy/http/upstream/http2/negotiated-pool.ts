@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import type { ServerPool, UpstreamExchange } from '../exchange.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { ServerPool } from '../servers/server-pool.ts'
 import type { UpstreamPool } from '../pool.ts'
 import { Http2Pool, type Http2PoolOptions } from './pool.ts'
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { ClientShares } from '../waiting/client-shares.ts'
-import type { ServerPool, UpstreamExchange } from '../exchange.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { ServerPool } from '../servers/server-pool.ts'
 import { allBusy, stopped, stoppedReason, UpstreamFailure, type FailureKind } from '../failure.ts'
 import { openWithin } from '../open-connection.ts'
 import type { PoolOptions } from '../pool.ts'

@@ -1,4 +1,5 @@
-import type { UpstreamExchange, UpstreamSender } from '../exchange.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { UpstreamSender } from './server-pool.ts'
 import type { UpstreamFailure } from '../failure.ts'
 import type { PickServer } from './balancer.ts'
 import { MovingExchange, type FailoverTarget } from './moving-exchange.ts'

@@ -1,4 +1,5 @@
-import type { ServerPool, UpstreamExchange, UpstreamSender } from '../exchange.ts'
+import type { UpstreamExchange } from '../exchange.ts'
+import type { ServerPool, UpstreamSender } from './server-pool.ts'
 import { hostNameOf, type LookUp } from './addresses.ts'
 import type { PickServer } from './balancer.ts'
 import { ServerGroup } from './group.ts'

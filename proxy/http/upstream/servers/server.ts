@@ -1,4 +1,4 @@
-import type { ServerPool } from '../exchange.ts'
+import type { ServerPool } from './server-pool.ts'
 import type { FailureKind } from '../failure.ts'
 
 /** Failures in a row after which a server is not used for a while. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ServerPool, UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.ts'
+import type { ServerPool } from '../../../../proxy/http/upstream/servers/server-pool.ts'
 import { UpstreamFailure, type FailureKind } from '../../../../proxy/http/upstream/failure.ts'
 import { createRoundRobin } from '../../../../proxy/http/upstream/servers/balancer.ts'
 import { ServerGroup } from '../../../../proxy/http/upstream/servers/group.ts'
