@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis'
 import { parseArgs } from 'node:util'
-import { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
+import type { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
+import { countInRedis } from '../test/support/redis/count-in-redis.ts'
 import { startServer } from './measure/processes.ts'
 
 // The memory that Redis needs for a client under each algorithm, including its key and without its expiry (about 40 bytes):
@@ -26,19 +27,7 @@ const redis = new Redis(port)
 redis.setMaxListeners(0)
 
 const openLimiter = (): RedisLimiter =>
-  new RedisLimiter({
-    redis,
-    keyPrefix: 'sluice:1',
-    timeoutMs: 10_000,
-    now: () => performance.now(),
-    hooks: {
-      answered: () => undefined,
-      failed: (reason) => console.error(reason),
-      counterBroken: () => undefined,
-      decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-      refused: () => undefined,
-    },
-  })
+  countInRedis(redis, { timeoutMs: 10_000, failed: (reason) => console.error(reason) })
 
 /** The memory of all keys, as Redis reports it, without their expiries. */
 async function readMemory(): Promise<number> {

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Charge } from '../proxy/limits/limiter.ts'
 import { MemoryLimiter } from '../proxy/limits/store/memory/limiter.ts'
-import { RedisLimiter } from '../proxy/limits/store/redis/limiter.ts'
 import { describePolicy, keyOf, keyPrefixOf } from '../proxy/limits/store/redis/keys.ts'
 import type { Policy } from '../proxy/policy.ts'
 import { freePort } from '../test/support/network/ports.ts'
+import { countInRedis } from '../test/support/redis/count-in-redis.ts'
 import { startServer } from './measure/processes.ts'
 import { readCpuUs } from './measure/redis-servers.ts'
 
@@ -82,18 +82,11 @@ async function measureRedis(measured: Subject): Promise<string> {
   if (measured.policy.algorithm === 'sliding') await useUp(measured, (Date.now() + prefillMs) * 1000)
   const [first] = chargeOf(measured, 0)
   let refused = 0
-  const limiter = new RedisLimiter({
-    redis,
+  const limiter = countInRedis(redis, {
     keyPrefix,
     timeoutMs: 1000,
-    now: () => performance.now(),
-    hooks: {
-      answered: () => undefined,
-      failed: (reason) => console.error(reason),
-      counterBroken: () => undefined,
-      decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-      refused: () => (refused += 1),
-    },
+    failed: (reason) => console.error(reason),
+    refused: () => void (refused += 1),
   })
   await sleep(startMs - performance.now())
   const slices = Number(values.seconds)

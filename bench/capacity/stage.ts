@@ -3,8 +3,9 @@ import { pino } from 'pino'
 import type { Charge } from '../../proxy/limits/limiter.ts'
 import { connectRedis } from '../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
-import { RedisLimiter } from '../../proxy/limits/store/redis/limiter.ts'
+import type { RedisLimiter } from '../../proxy/limits/store/redis/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
+import { countInRedis } from '../../test/support/redis/count-in-redis.ts'
 import { readCpuUs, startRedis } from '../measure/redis-servers.ts'
 import type { MeasuredAlgorithm } from './costs.ts'
 
@@ -53,19 +54,9 @@ export async function openStage(masters: number, gateways: number): Promise<Stag
 }
 
 function openLimiter(redis: ReturnType<typeof connectRedis>['client']): RedisLimiter {
-  return new RedisLimiter({
-    redis,
-    keyPrefix: 'sluice:1',
-    timeoutMs: 5_000,
-    now: () => performance.now(),
-    hooks: {
-      answered: () => undefined,
-      failed(reason) {
-        throw new Error(`Redis failed: ${reason}`)
-      },
-      counterBroken: () => undefined,
-      decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-      refused: () => undefined,
+  return countInRedis(redis, {
+    failed(reason) {
+      throw new Error(`Redis failed: ${reason}`)
     },
   })
 }

@@ -13,12 +13,8 @@ import {
   waitUntilAnswering,
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
-import {
-  countInRedis,
-  openAnsweringLimiter,
-  openLimiter,
-  openRedis,
-} from '../support/redis/redis-limiters.ts'
+import { countInRedis } from '../support/redis/count-in-redis.ts'
+import { openAnsweringLimiter, openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 

@@ -14,11 +14,11 @@ import {
   type RunningLimiter,
 } from '../support/limiter/limiters.ts'
 import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
+import { countInRedis } from '../support/redis/count-in-redis.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { startSentinel } from '../support/redis/redis-sentinel.ts'
 import {
   closeAfterTest,
-  countInRedis,
   openLimiter,
   openRedis,
   readDocumentedRights,

@@ -153,9 +153,7 @@ function createSharedCounters(
     ...options,
     timeoutMs: storeTimeoutMs,
     maxKeys: storeMaxKeys,
-    refused: (charges, refusal, askedAtMs, knownForMs) =>
-      overLimit.record(charges, refusal, askedAtMs, knownForMs),
-    gaveBack: (charge) => overLimit.gaveBack(charge),
+    overLimit,
     forgetResets: (isReached) => (isReached(resetFeed.key) ? resetFeed.catchUp() : Promise.resolve()),
   })
   const forget: CounterAdmin['forget'] = (policyName, partitionKey) => {

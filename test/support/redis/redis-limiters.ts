@@ -2,14 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
-import type { RedisClient } from '../../../proxy/limits/store/redis/run-script.ts'
-import { RedisLimiter } from '../../../proxy/limits/store/redis/limiter.ts'
-import {
-  ampleTimeoutMs,
-  startRedisLimiter,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../limiter/limiters.ts'
+import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../limiter/limiters.ts'
 
 /* Opens what tests of the limiter on a real Redis need. Call these in a test or in `beforeEach`: everything is closed as the test ends. */
 
@@ -38,30 +31,6 @@ export async function openAnsweringLimiter(
   const limiter = openLimiter(...given)
   await waitUntilAnswering(limiter)
   return limiter
-}
-
-/**
- * Counters in Redis without any fallback: no breaker, no local counters.
- *
- * @param redis the connection, which stays open
- */
-export function countInRedis(
-  redis: RedisClient,
-  { timeoutMs = ampleTimeoutMs, keyPrefix = 'sluice:1' } = {},
-): RedisLimiter {
-  return new RedisLimiter({
-    redis,
-    keyPrefix,
-    timeoutMs,
-    now: () => performance.now(),
-    hooks: {
-      answered: () => undefined,
-      failed: () => undefined,
-      counterBroken: () => undefined,
-      decideWithout: () => ({ outcome: 'unavailable', uncertain: true }),
-      refused: () => undefined,
-    },
-  })
 }
 
 /** The rights of a Redis user that docs/redis.md names, as words of `ACL SETUSER`. */

@@ -3,7 +3,8 @@ import type { Telemetry } from '../../../telemetry/telemetry.ts'
 import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import { MemoryLimiter } from '../memory/limiter.ts'
-import { RedisLimiter, type RedisHooks } from '../redis/limiter.ts'
+import { RedisLimiter, type RedisEvents, type RedisLimiterOptions } from '../redis/limiter.ts'
+import type { LocalCounters } from '../redis/local-counters.ts'
 import { createRedisNodes, nodesOf, onlyNode, type RedisNodes } from '../redis/nodes.ts'
 import type { RedisClient } from '../redis/run-script.ts'
 import { createBrokenCounterLog } from './broken-counter-log.ts'
@@ -27,8 +28,7 @@ export type RedisWithFallbackOptions = {
   readonly wallNow?: (() => number) | undefined
   readonly log: Log
   readonly telemetry: Pick<Telemetry, 'storeAnswered' | 'storeFailed' | 'breakerChanged'>
-  readonly refused: RedisHooks['refused']
-  readonly gaveBack: NonNullable<RedisHooks['gaveBack']>
+  readonly overLimit: RedisLimiterOptions['overLimit']
   readonly forgetResets: NodeOutageOptions['forgetResets']
 }
 
@@ -58,7 +58,8 @@ export class RedisWithFallback {
       ...options,
       nodes,
       isAvailable: (node) => !this.#breakers.isOpen(node),
-      hooks: this.#hooks(options),
+      events: this.#events(options),
+      local: this.#localCounters(),
     })
     this.#outages = new NodeOutages({ ...options, nodes, shared: this.shared, local: this.local })
     this.#breakers = this.#outages.breakers
@@ -104,7 +105,7 @@ export class RedisWithFallback {
     this.shared.close()
   }
 
-  #hooks({ telemetry, log, now, keyPrefix, refused, gaveBack }: RedisWithFallbackOptions): RedisHooks {
+  #events({ telemetry, log, now, keyPrefix }: RedisWithFallbackOptions): RedisEvents {
     return {
       answered: (durationMs, from) => {
         telemetry.storeAnswered(durationMs)
@@ -116,13 +117,16 @@ export class RedisWithFallback {
       },
       needsMoreCommands: () => this.#outages.checkRights(),
       counterBroken: createBrokenCounterLog(log, now, keyPrefix),
+    }
+  }
+
+  #localCounters(): LocalCounters {
+    return {
       decideWithout: (charges, uncertain) => this.#decideWithout(charges, uncertain),
-      inFlight: (charge, change) =>
-        change === 1 ? this.local.addInFlight(charge) : this.local.removeInFlight(charge),
-      countedTwice: (charge) => this.local.takeBackPending(charge),
-      notCharged: (reservation, costUnits) => this.#settleLocally(reservation, costUnits),
-      refused,
-      gaveBack,
+      addInFlight: (charge) => this.local.addInFlight(charge),
+      removeInFlight: (charge) => this.local.removeInFlight(charge),
+      takeBackPending: (charge) => this.local.takeBackPending(charge),
+      settle: (reservation, costUnits) => this.#settleLocally(reservation, costUnits),
     }
   }
 

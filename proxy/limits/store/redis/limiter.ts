@@ -3,6 +3,7 @@ import { countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import { Batching } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
+import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { LeaseStore } from '../leases/lease-store.ts'
 import type { AskedBatch, DecisionHooks, RemoteCounters } from '../remote-counters.ts'
 import type { Refusal } from './checks/rights.ts'
@@ -14,7 +15,8 @@ import { askAcrossSlots } from './deciding/cross-slot.ts'
 import { readPlan, sendDecision, takeBack, type CommandContext } from './deciding/decision-commands.ts'
 import { hasCountedNothing } from './errors.ts'
 import { keyOf } from './keys.ts'
-import { createRedisNodes, type RedisNodes } from './nodes.ts'
+import type { LocalCounters } from './local-counters.ts'
+import type { RedisNodes } from './nodes.ts'
 import type { RedisClient, RedisNode } from './run-script.ts'
 import { CountedPolicies } from './scripts/counted-policies.ts'
 import { InFlightRequests } from './settling/in-flight.ts'
@@ -45,32 +47,14 @@ const ADD_TIMEOUT_MS = 1000
  */
 const UNSETTLED_FOR_MS = 250
 
-/** Called with the answers of Redis. Nodes are named as in `RedisNodes`. */
-export type RedisHooks = Omit<DecisionHooks, 'answered' | 'failed' | 'refused' | 'reserved'> & {
+/** Called with what Redis answers, or fails to. Nodes are named as in `RedisNodes`. */
+export type RedisEvents = Pick<DecisionHooks, 'counterBroken'> & {
   /** Called when these nodes have answered. */
   answered(durationMs: number, nodes: ReadonlySet<string>): void
   /** Called as in `DecisionHooks`, with the nodes that have not answered or have failed. */
   failed(reason: string, nodes: ReadonlySet<string>): void
-  /** Called when Redis has allowed a request that is now in flight (1), and when such a request has ended (-1). */
-  inFlight?(charge: Charge, change: 1 | -1): void
-  /**
-   * Called when Redis has counted a charge that was also counted in this process while Redis was late. Returns whether the local
-   * count will not be added to Redis.
-   */
-  countedTwice?(charge: Charge): boolean
   /** Called when policies need commands of Redis that no earlier one has needed. */
-  needsMoreCommands?(): void
-  /** Called with a reservation that has cost more than was reserved, if Redis has certainly not charged the missing units. */
-  notCharged?(reservation: Reservation, costUnits: number): void
-  /** Called when Redis has been told to give back a charge that it counted too late. Refusals may have been due to this charge. */
-  gaveBack?(charge: Charge): void
-  /** Called as in `DecisionHooks`. The refusal may be cached until the window ends, but for no longer than `knownForMs`. */
-  refused(
-    charges: readonly Charge[],
-    refusal: Decision & { outcome: 'refused' },
-    askedAtMs: number,
-    knownForMs: number,
-  ): void
+  needsMoreCommands(): void
 }
 
 export type RedisLimiterOptions = {
@@ -83,10 +67,13 @@ export type RedisLimiterOptions = {
   readonly now: () => number
   /** The time of day, in milliseconds since 1970. */
   readonly wallNow?: (() => number) | undefined
-  readonly hooks: RedisHooks
-  readonly nodes?: RedisNodes
+  readonly events: RedisEvents
+  readonly local: LocalCounters
+  /** Records the clients that Redis refuses, and those to which it gives back units. */
+  readonly overLimit: Pick<OverLimitCache, 'record' | 'gaveBack'>
+  readonly nodes: RedisNodes
   /** Whether a node may get commands that no request waits for. */
-  readonly isAvailable?: (node: string) => boolean
+  readonly isAvailable: (node: string) => boolean
 }
 
 /**
@@ -101,7 +88,9 @@ export class RedisLimiter {
   readonly leaseStore: LeaseStore
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
-  readonly #hooks: RedisHooks
+  readonly #events: RedisEvents
+  readonly #local: LocalCounters
+  readonly #overLimit: RedisLimiterOptions['overLimit']
   readonly #commands: CommandContext
   readonly #batching: Batching<RedisNode>
   readonly #asked: AskedNodes
@@ -114,9 +103,8 @@ export class RedisLimiter {
   readonly #unsettled = new WeakSet<Policy>()
 
   constructor(options: RedisLimiterOptions) {
-    const { redis, keyPrefix, timeoutMs, now, hooks, isAvailable = () => true } = options
-    const nodes = options.nodes ?? createRedisNodes(redis)
-    const policies = new CountedPolicies({ ...options, needsMore: () => hooks.needsMoreCommands?.() })
+    const { redis, keyPrefix, timeoutMs, now, events, local, nodes, isAvailable } = options
+    const policies = new CountedPolicies({ ...options, needsMore: () => events.needsMoreCommands() })
     const { describe } = policies
     const ofCharge = {
       redis,
@@ -128,7 +116,9 @@ export class RedisLimiter {
     const probes = new Probes({ redis, nodes, keyPrefix, readUsed: () => policies.readUse(), timeoutMs })
     this.#redis = redis
     this.#nodes = nodes
-    this.#hooks = hooks
+    this.#events = events
+    this.#local = local
+    this.#overLimit = options.overLimit
     this.#commands = {
       redis,
       describe,
@@ -142,7 +132,7 @@ export class RedisLimiter {
       describe: ({ charge }) => describe(charge.policy),
       notExecuted: (settled) => {
         for (const { reservation, units } of settled)
-          if (units < 0) hooks.notCharged?.(reservation, reservation.units - units)
+          if (units < 0) local.settle(reservation, reservation.units - units)
       },
     })
     this.#probes = probes
@@ -166,7 +156,7 @@ export class RedisLimiter {
   settle(reservation: Reservation, costUnits: number): void {
     const { charge, units, ticket } = reservation
     if (countsInFlight(charge.policy)) {
-      if (this.#inFlight.remove(String(ticket))) this.#hooks.inFlight?.(charge, -1)
+      if (this.#inFlight.remove(String(ticket))) this.#local.removeInFlight(charge)
       this.#settling.settle(reservation, units)
     } else if (units !== costUnits) this.#settling.settle(reservation, units - costUnits)
   }
@@ -232,11 +222,12 @@ export class RedisLimiter {
   }
 
   #batchHooks(): DecisionHooks<RedisNode> {
-    const hooks = this.#hooks
+    const [events, local] = [this.#events, this.#local]
     return {
-      ...hooks,
-      answered: (durationMs, batch) => hooks.answered(durationMs, this.#asked.answering(batch)),
+      answered: (durationMs, batch) => events.answered(durationMs, this.#asked.answering(batch)),
       failed: (reason, batch) => this.#failed(reason, batch),
+      counterBroken: (policies, reason) => events.counterBroken(policies, reason),
+      decideWithout: (charges, uncertain) => local.decideWithout(charges, uncertain),
       reserved: (reservation) => this.#reserved(reservation),
       refused: (charges, refusal, askedAtMs) => this.#refused(charges, refusal, askedAtMs),
     }
@@ -259,20 +250,20 @@ export class RedisLimiter {
   }
 
   #failed(reason: string, batch: AskedBatch<RedisNode>): void {
-    this.#hooks.failed(withAdvice(reason, this.#redis), this.#asked.failing(batch))
+    this.#events.failed(withAdvice(reason, this.#redis), this.#asked.failing(batch))
     this.#probes.followMaster(reason)
   }
 
   #reserved({ charge, ticket }: Reservation): void {
     if (!countsInFlight(charge.policy)) return
     this.#inFlight.add(String(ticket), charge)
-    this.#hooks.inFlight?.(charge, 1)
+    this.#local.addInFlight(charge)
   }
 
   #refused(charges: readonly Charge[], refusal: Decision & { outcome: 'refused' }, askedAtMs: number): void {
     const { refusedBy } = refusal
     const isBrief = this.#unsettled.has(refusedBy) || refusedBy.lease !== undefined
-    this.#hooks.refused(charges, refusal, askedAtMs, isBrief ? UNSETTLED_FOR_MS : Infinity)
+    this.#overLimit.record(charges, refusal, askedAtMs, isBrief ? UNSETTLED_FOR_MS : Infinity)
   }
 
   /**
@@ -284,12 +275,12 @@ export class RedisLimiter {
     const { charge, meanwhile } = late
     const isInFlight = countsInFlight(charge.policy)
     if (!isInFlight && meanwhile === 'admitted') return
-    if (!isInFlight && meanwhile === 'counted' && this.#hooks.countedTwice?.(charge)) return
+    if (!isInFlight && meanwhile === 'counted' && this.#local.takeBackPending(charge)) return
     // The request may have been admitted under another name, which has to count before this one is taken back.
     if (isInFlight) this.sendInFlight(this.#nodes.ofClient(charge.partitionKey))
     takeBack(this.#commands, late)
       // It is unknown then whether Redis has given it back.
       .catch(() => undefined)
-      .finally(() => this.#hooks.gaveBack?.(charge))
+      .finally(() => this.#overLimit.gaveBack(charge))
   }
 }
