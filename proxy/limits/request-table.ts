@@ -12,22 +12,11 @@ import type { HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from './rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
 import { compileRulesInSteps } from './rules/rule-table.ts'
-import type { DecisionTable } from './verdict.ts'
+import type { CompiledLimits } from './verdict.ts'
 
-/** The tables that requests are decided with, compiled from the settings. */
-export type RequestTable = Pick<
-  DecisionTable,
-  | 'rules'
-  | 'preflightRules'
-  | 'clientLists'
-  | 'accountOverrides'
-  | 'conditions'
-  | 'addresses'
-  | 'geo'
-  | 'devices'
-  | 'hasBodyRules'
-  | 'hasPlans'
-> & {
+/** What the settings say about requests. */
+export type RequestTable = {
+  readonly limits: CompiledLimits
   /** The current rules, as written; empty if limiting is switched off. */
   readonly written: readonly Rule[]
   readonly head: HeadOptions
@@ -74,18 +63,20 @@ export function* compileTableInSteps(
   const rules = settings.rateLimitingDisabled ? [] : settings.rules
   const lists = { allowList: settings.allowList, denyList: settings.denyList, rules }
   return {
+    limits: {
+      rules: yield* compileRulesInSteps(rules),
+      preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
+      clientLists:
+        isAnybodyListed(lists) || files.crowdsec ? yield* compileClientListsInSteps(lists, files) : undefined,
+      accountOverrides: compileAccountOverrides(rules),
+      conditions: yield* compileConditions(rules, { files, wallNow: Date.now }),
+      addresses,
+      geo,
+      devices: composeDevices(rules, settings.deviceSecret),
+      hasPlans: rules.some(({ policy }) => policy.plans !== undefined),
+      hasBodyRules: rules.some(({ policy }) => readsBody(policy)),
+    },
     written: rules,
-    rules: yield* compileRulesInSteps(rules),
-    preflightRules: settings.cors && (yield* compileRulesInSteps(preflightRules(rules))),
-    clientLists:
-      isAnybodyListed(lists) || files.crowdsec ? yield* compileClientListsInSteps(lists, files) : undefined,
-    accountOverrides: compileAccountOverrides(rules),
-    conditions: yield* compileConditions(rules, { files, wallNow: Date.now }),
-    addresses,
-    geo,
-    devices: composeDevices(rules, settings.deviceSecret),
-    hasPlans: rules.some(({ policy }) => policy.plans !== undefined),
-    hasBodyRules: rules.some(({ policy }) => readsBody(policy)),
     head: {
       maxTargetBytes: settings.maxTargetBytes,
       maxHeaderCount: settings.maxHeaderCount,

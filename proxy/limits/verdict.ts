@@ -14,8 +14,8 @@ import type { TokenReader } from './keys/tokens/token-reader.ts'
 import type { Charge, Decision, Limiter } from './limiter.ts'
 import type { RuleTable } from './rules/rule-table.ts'
 
-/** The inputs of `decideRequest`: the compiled limits table, the bans and overrides set at run time, and the counters. */
-export type DecisionTable = {
+/** The limits that requests are decided with, compiled from the settings. */
+export type CompiledLimits = {
   readonly rules: RuleTable
   /** The rules for CORS preflights; undefined if `rules` applies to them too. */
   readonly preflightRules: RuleTable | undefined
@@ -28,18 +28,22 @@ export type DecisionTable = {
   readonly addresses: AddressReader
   /** Countries and autonomous systems; undefined without databases. */
   readonly geo?: Geo | undefined
-  /** Bans and overrides that were set at run time. */
-  readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
-  /** The token reader; undefined if no rule counts by tokens. */
-  readonly tokens: TokenReader | undefined
   /** The known devices; undefined if no rule has `device`. */
   readonly devices: Devices | undefined
   /** A rule reads the body of requests, for its key or its devices. */
   readonly hasBodyRules: boolean
-  /** Bodies can be read, and a rule reads its key, its devices or the units to reserve from them. */
-  readonly readsBodies: boolean
   /** A rule has other quotas for clients with a plan. */
   readonly hasPlans: boolean
+}
+
+/** The options of `decideRequest`: the compiled limits, the bans and overrides set at run time, and the counters. */
+export type DecideOptions = CompiledLimits & {
+  /** Bans and overrides that were set at run time. */
+  readonly entries: Pick<ClientEntries, 'findAddressBan' | 'findKeyBan' | 'withOverrides'>
+  /** The token reader; undefined if no rule counts by tokens. */
+  readonly tokens: TokenReader | undefined
+  /** Bodies can be read, and a rule reads its key, its devices or the units to reserve from them. */
+  readonly readsBodies: boolean
   /** A read-only limiter explains a request without counting it. */
   readonly limiter: Pick<Limiter, 'decide'>
 }

@@ -6,7 +6,7 @@ import type { RefusalOptions } from '../limits/replies.ts'
 import type { HeldBodyMemory } from '../http/forward/body/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
-import type { DecisionTable } from '../limits/verdict.ts'
+import type { DecideOptions } from '../limits/verdict.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
@@ -25,7 +25,7 @@ import type { RoutingOptions } from './routing.ts'
 export type HandlerOptions = HeadOptions &
   PeerOptions &
   RefusalOptions &
-  DecisionTable &
+  DecideOptions &
   RoutingOptions & {
     /** The CORS headers; undefined if scripts of other origins must not read local replies. */
     readonly corsHeaders: CorsHeaders | undefined

@@ -18,7 +18,7 @@ export async function explainHead(
   settings: GatewaySettings,
   known: Pick<RequestToExplain, 'table' | 'tokens' | 'runTime'>,
 ): Promise<Explanation | undefined> {
-  const peer = known.table.addresses.readPeer(ip)
+  const peer = known.table.limits.addresses.readPeer(ip)
   if (!peer) return undefined
   const parsed = parseRequest(settings, head)
   if ('status' in parsed) return explainUnparsed(peer, parsed.status, parsed.reason)

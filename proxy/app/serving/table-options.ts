@@ -5,6 +5,7 @@ import { createRequestClassifier } from '../../http/fields/header-roles.ts'
 import { listedHeaders } from '../../limits/clients/lists/client-lists.ts'
 import { addedNames, createLimitHeaders, limitHeaderNames } from '../../limits/replies.ts'
 import type { RequestTable } from '../../limits/request-table.ts'
+import type { CompiledLimits } from '../../limits/verdict.ts'
 import { requestedUnits, type Policy } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
 import { conditionHeaders } from '../../limits/rules/condition-needs.ts'
@@ -12,7 +13,7 @@ import { hideCookies } from '../../request/values/hidden-cookies.ts'
 import type { HandlerOptions } from '../../server/handler-options.ts'
 
 /** The parts of the table of limits that requests need. The table can change while the gateway runs. */
-export type TableOptions = Omit<RequestTable, 'written' | 'head' | 'routes'> &
+export type TableOptions = CompiledLimits &
   Pick<
     HandlerOptions,
     | 'corsHeaders'
@@ -28,7 +29,7 @@ export type TableOptions = Omit<RequestTable, 'written' | 'head' | 'routes'> &
 /** Composes the options for requests under a table. */
 export function* composeTable(
   settings: GatewaySettings,
-  { written, head: _head, routes: _routes, ...tables }: RequestTable,
+  { written, limits }: RequestTable,
   {
     tokens,
     isTraced,
@@ -40,20 +41,20 @@ export function* composeTable(
   },
 ): Steps<Omit<TableOptions, 'limiter'>> {
   const { allowList, denyList } = settings
-  const hasBodies = tables.hasBodyRules || readsBodies(written)
+  const hasBodies = limits.hasBodyRules || readsBodies(written)
   yield
   const deciding = new Set(written.flatMap((rule) => [...headersOf(rule.policy), ...conditionHeaders(rule)]))
   yield
   for (const name of listedHeaders({ allowList, denyList, rules: written })) deciding.add(name)
   yield
   return {
-    ...tables,
+    ...limits,
     corsHeaders: composeCors(settings),
     tokens,
     hiddenCookies: composeHiddenCookies(settings),
     readsBodies: hasBodies,
     refusals: settings.refusals,
-    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, tables.hasBodyRules, wallNow),
+    limitHeaders: createLimitHeaders(settings.rateLimitHeaders, limits.hasBodyRules, wallNow),
     classifyField: createRequestClassifier(
       [...deciding, ...(hasBodies ? ['content-type', 'content-encoding'] : [])],
       settings.keepUnusualHeaders,

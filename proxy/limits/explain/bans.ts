@@ -1,12 +1,12 @@
 import type { AppliedBan, ClientEntries } from '../clients/client-entries.ts'
 import type { Ban } from '../clients/client-entry.ts'
 import type { Charge } from '../limiter.ts'
-import type { DecisionTable, RequestContext } from '../verdict.ts'
+import type { DecideOptions, RequestContext } from '../verdict.ts'
 import { refusalOf, type Refusals } from '../replies.ts'
 
 /** The state of clients in a running gateway, in addition to its settings. */
 export type RunTimeState = {
-  readonly entries: DecisionTable['entries'] & Pick<ClientEntries, 'list'>
+  readonly entries: DecideOptions['entries'] & Pick<ClientEntries, 'list'>
   readonly refusals: Refusals
   /** Whether the waiting queue has room for a request. */
   readonly hasPlace: (charge: Charge) => boolean

@@ -111,12 +111,13 @@ function whyNotCounted(
 ): Pick<WhyNot, 'text' | 'isNear'> | undefined {
   const { request, clientAddress, matched, applying } = context
   const near = (text: string): Pick<WhyNot, 'text' | 'isNear'> => ({ text, isNear: true })
-  if (!matched.includes(rule.policy)) return whyNot(rule, request, head, table.preflightRules !== undefined)
+  if (!matched.includes(rule.policy))
+    return whyNot(rule, request, head, table.limits.preflightRules !== undefined)
   if (!applying.includes(chosen)) {
-    const isForAll = table.clientLists?.allows(clientAddress, request)
+    const isForAll = table.limits.clientLists?.allows(clientAddress, request)
     return near(isForAll ? 'allowList contains the client' : "the rule's allowList contains the client")
   }
-  const unmet = table.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
+  const unmet = table.limits.conditions?.unmet(chosen, { ...keySource, rawHeaders: request.rawHeaders })
   if (unmet) {
     const state = unmet.field === 'when' ? 'is not met' : 'is met'
     return near(`${unmet.field} ${state}: ${conditionText(unmet.condition)}`)

@@ -72,7 +72,7 @@ export async function explain(asked: RequestToExplain): Promise<Explanation> {
   context.readUnits = (charges) =>
     withRequestedUnits(charges, whyUnread(request) ?? body ?? 'missing', { reserveUnread: () => undefined })
   const entries = runTime?.entries ?? noEntries
-  const active = { ...table, entries, tokens, readsBodies: true, limiter: countsNothing }
+  const active = { ...table.limits, entries, tokens, readsBodies: true, limiter: countsNothing }
   const verdict = await decideRequest(context, active)
   const read = describeRead(asked, context)
   switch (verdict.outcome) {
@@ -144,8 +144,8 @@ async function explainRules(
     host,
     target,
     claims,
-    addresses: table.addresses,
-    geo: table.geo,
+    addresses: table.limits.addresses,
+    geo: table.limits.geo,
     headers: request.headers,
     body: body && keyBodyOf(body, context, head),
   }
@@ -162,11 +162,8 @@ function upstreamOf({ routes }: RequestTable, target: Target, host: string): str
   return routes.table.find(target, host) ?? (routes.hasFallback ? DEFAULT_UPSTREAM : null)
 }
 
-function explainClient(
-  { table: { addresses }, peer, request }: RequestToExplain,
-  client: ClientAddress,
-): ExplainedClient {
-  const { header } = addresses
+function explainClient({ table, peer, request }: RequestToExplain, client: ClientAddress): ExplainedClient {
+  const { header } = table.limits.addresses
   const sent = request.headers[header] !== undefined
   const named = client === peer.client ? `names no client in ${header}` : `names the client in ${header}`
   const ignored = sent ? `, and its ${header} is ignored` : ''

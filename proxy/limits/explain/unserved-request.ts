@@ -3,7 +3,7 @@ import { unknownClient, type Peer } from '../../request/addresses/client-address
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
 import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'
 import type { SentBody } from '../keys/body/body-values.ts'
-import type { DecisionTable, RequestContext } from '../verdict.ts'
+import type { DecideOptions, RequestContext } from '../verdict.ts'
 
 type UnservedOptions = {
   /** Whether the request is a WebSocket handshake that the gateway accepts. */
@@ -40,12 +40,12 @@ export function readPartOf(body: Buffer): SentBody {
 }
 
 /** A limiter that counts nothing, for requests that are only decided about. */
-export const countsNothing: DecisionTable['limiter'] = {
+export const countsNothing: DecideOptions['limiter'] = {
   decide: () => ({ outcome: 'allowed', states: [] }),
 }
 
 /** A table without bans and overrides. */
-export const noEntries: DecisionTable['entries'] = {
+export const noEntries: DecideOptions['entries'] = {
   findAddressBan: () => undefined,
   findKeyBan: () => undefined,
   withOverrides: (charges) => charges,

@@ -3,7 +3,7 @@ import type { ClientRequest } from '../../../proxy/http/message/client-request.t
 import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
 import type { ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { decideRequest } from '../../../proxy/limits/decide.ts'
-import type { RequestContext, DecisionTable } from '../../../proxy/limits/verdict.ts'
+import type { RequestContext, DecideOptions } from '../../../proxy/limits/verdict.ts'
 import { createUnservedRequest } from '../../../proxy/limits/explain/unserved-request.ts'
 import type { Charge, Decision } from '../../../proxy/limits/limiter.ts'
 import { compileTable } from '../../../proxy/limits/request-table.ts'
@@ -32,7 +32,7 @@ type Case = {
   readonly contentType?: string
   readonly ip?: string
   readonly entries?: readonly ClientEntry[]
-  readonly table?: Partial<DecisionTable>
+  readonly options?: Partial<DecideOptions>
   readonly context?: Partial<RequestContext>
 }
 
@@ -43,7 +43,7 @@ function decide({
   contentType,
   ip = '192.0.2.1',
   entries = [],
-  table,
+  options,
   context: facts,
 }: Case) {
   const charged: (readonly Charge[])[] = []
@@ -60,14 +60,21 @@ function decide({
     rawHeaders: ['host', 'a.example.com'],
     headers,
   } as Partial<ClientRequest> as ClientRequest
-  const limiter: DecisionTable['limiter'] = {
+  const limiter: DecideOptions['limiter'] = {
     decide(charges) {
       charged.push(charges)
       return allowed
     },
   }
   const context = { ...createUnservedRequest(request, peer, compiled.head), ...facts }
-  const active = { ...compiled, entries: known, tokens: undefined, readsBodies: false, limiter, ...table }
+  const active = {
+    ...compiled.limits,
+    entries: known,
+    tokens: undefined,
+    readsBodies: false,
+    limiter,
+    ...options,
+  }
   return { verdict: decideRequest(context, active), charged, context }
 }
 
@@ -114,7 +121,12 @@ test.each<[string, Case, object]>([
   ],
   [
     'a request whose body does not fit into memory is not counted',
-    { method: 'POST', target: '/tokens', table: { readsBodies: true }, context: { readUnits: () => 'busy' } },
+    {
+      method: 'POST',
+      target: '/tokens',
+      options: { readsBodies: true },
+      context: { readUnits: () => 'busy' },
+    },
     { outcome: 'busy' },
   ],
 ])('%s, at once, and the limiter is not asked', (_, given, verdict) => {
@@ -141,7 +153,7 @@ test('a client that disconnects while its token is verified is not counted', asy
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const { verdict, charged, context } = decide({
     target: '/login',
-    table: { tokens: { read: () => promise } },
+    options: { tokens: { read: () => promise } },
   })
   Object.assign(context, { isFinished: true })
   resolve(undefined)
@@ -155,7 +167,7 @@ test('the limiter is asked once the body has arrived, with the units that the bo
   const { verdict, charged, context } = decide({
     method: 'POST',
     target: '/tokens',
-    table: { readsBodies: true },
+    options: { readsBodies: true },
     context: { readUnits: () => promise },
   })
   expect(charged).toEqual([])

@@ -8,7 +8,7 @@ import type { Charge, Decision } from '../../../limits/limiter.ts'
 import { compileTable, type RequestTable } from '../../../limits/request-table.ts'
 import { compileRules } from '../../../limits/rules/rule-table.ts'
 import { MemoryLimiter } from '../../../limits/store/memory/limiter.ts'
-import type { DecisionTable, RequestContext, Verdict } from '../../../limits/verdict.ts'
+import type { DecideOptions, RequestContext, Verdict } from '../../../limits/verdict.ts'
 import { requestedUnits, type Policy, type Rule } from '../../../policy.ts'
 import type { Geo } from '../../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../../request/addresses/lists/address-lists.ts'
@@ -61,7 +61,7 @@ class LogReplay {
   readonly #counter: OutcomeCounter
   readonly #limiter: MemoryLimiter
   readonly #bans: LogBans
-  readonly #current: Omit<DecisionTable, 'limiter'>
+  readonly #current: Omit<DecideOptions, 'limiter'>
   /** The rules that are limited to some hosts, compiled without their hosts. */
   readonly #withoutHosts: ReturnType<typeof compileRules>
   readonly #haveHosts: boolean
@@ -80,7 +80,7 @@ class LogReplay {
     this.#limiter = new MemoryLimiter({ maxKeys, seed: SEED, now, wallNow: now })
     this.#bans = createLogBans(now)
     this.#current = {
-      ...table,
+      ...table.limits,
       entries: this.#bans.entries,
       tokens: undefined,
       devices: undefined,
@@ -107,7 +107,7 @@ class LogReplay {
     const isLate = request.timeMs < this.#clockMs
     this.#goOnTo(Math.max(this.#clockMs, request.timeMs))
     this.#counter.begin(request.timeMs, isLate)
-    const peer = this.#table.addresses.readPeer(request.ip)
+    const peer = this.#table.limits.addresses.readPeer(request.ip)
     if (!peer) return this.#counter.reject('no client address')
     return this.#act(request, createUnservedRequest(toClientRequest(request), peer, this.#table.head))
   }
@@ -157,7 +157,7 @@ class LogReplay {
   }
 
   /** Returns a limiter that counts requests, except those of excluded clients. */
-  #countingFor(context: RequestContext): DecisionTable['limiter'] {
+  #countingFor(context: RequestContext): DecideOptions['limiter'] {
     return {
       decide: (charges) => {
         const isLeftOut = this.#isListed(context) || this.#hasExcludedKey(context)
@@ -219,8 +219,8 @@ const settlesSilently = {
 }
 
 /** Decides without waiting, because a replay has neither tokens nor bodies nor Redis. */
-function decideAtOnce(context: RequestContext, table: DecisionTable): Verdict {
-  const verdict = decideRequest(context, table)
+function decideAtOnce(context: RequestContext, options: DecideOptions): Verdict {
+  const verdict = decideRequest(context, options)
   if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')
   return verdict
 }
