@@ -15,7 +15,7 @@ import type { DecideOptions, RequestContext, RequestedCharges, Verdict } from '.
 
 /**
  * Decides about a request. This is the only place that defines the order of the steps. Returns a promise only if a token, the body or the
- * store has to be waited for.
+ * store has to be waited for: each function below takes over where that may be.
  */
 export function decideRequest(context: RequestContext, options: DecideOptions): Verdict | Promise<Verdict> {
   const { request, peer } = context
@@ -49,7 +49,7 @@ export function decideRequest(context: RequestContext, options: DecideOptions): 
   return decideWithClaims(context, head, claims, options)
 }
 
-/** Continues once the tokens of the request are verified. */
+/** @param claims of the tokens, which are verified; undefined without tokens */
 function decideWithClaims(
   context: RequestContext,
   head: RequestHead,
@@ -61,7 +61,7 @@ function decideWithClaims(
   const applying = options.hasPlans ? choosePlans(met, claims, context) : met
   if (!options.hasBodyRules || !applying.some(readsBody))
     return decideCharges(context, head, { claims, applying }, options)
-  const body = (options.readsBodies && context.readBody?.()) || missingBody
+  const body = options.readsBodies ? context.readBody() : missingBody
   if (body instanceof Promise)
     return body.then((later) => decideWithBody(context, head, { claims, applying }, later, options))
   return decideWithBody(context, head, { claims, applying }, body, options)
@@ -121,8 +121,7 @@ function decideCharges(
   context.charges = entries.withOverrides(withAccountOverrides)
   if (context.charges.length === 0) return { outcome: 'forward' }
 
-  if (!readsBodies || !context.readUnits || !context.charges.some(readsUnits))
-    return askLimiter(context, options)
+  if (!readsBodies || !context.charges.some(readsUnits)) return askLimiter(context, options)
   const units = context.readUnits(context.charges)
   if (units instanceof Promise) return units.then((later) => decideWithUnits(context, later, options))
   return decideWithUnits(context, units, options)
@@ -142,7 +141,7 @@ function askLimiter(
   context: RequestContext,
   { limiter, hasPlans }: DecideOptions,
 ): Decision | Promise<Decision> {
-  context.onAsk?.(context.charges)
+  context.onAsk(context.charges)
   const decision = limiter.decide(context.charges)
   if (!hasPlans) return decision
   return decision instanceof Promise
@@ -151,7 +150,7 @@ function askLimiter(
 }
 
 function matchRules(
-  { request: { headers, hasContent }, isForwardedByAnother = false }: RequestContext,
+  { request: { headers, hasContent }, isForwardedByAnother }: RequestContext,
   { method, target, host }: RequestHead,
   { rules, preflightRules }: DecideOptions,
 ): readonly Policy[] {

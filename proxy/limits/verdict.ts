@@ -58,21 +58,21 @@ export type RequestContext = {
   /** The client has disconnected, or the request was answered: it must no longer be counted. */
   readonly isFinished: boolean
   /** Whether another proxy forwards the request if it is allowed, so that the gateway cannot answer in place of the backend. */
-  readonly isForwardedByAnother?: boolean
+  readonly isForwardedByAnother: boolean
   readHead(): RequestHead | RejectedHead
   /**
    * Sets the units of the charges from the request's body. `busy`: there is no memory to read it. `gone`: the request was answered, or its
    * client disconnected, before the body had arrived.
    */
-  readUnits?(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
+  readUnits(charges: readonly Charge[]): RequestedCharges | Promise<RequestedCharges>
   /** The part of the request's body that rules read; the same at each call. `gone`: as for `readUnits`. */
-  readBody?(): SentBody | 'gone' | Promise<SentBody | 'gone'>
+  readBody(): SentBody | 'gone' | Promise<SentBody | 'gone'>
   /** Called if a request counts by address under a policy, because its body does not identify the client with certainty. */
-  onUnreadKey?(policy: Policy, reason: UnreadKey): void
+  onUnreadKey(policy: Policy, reason: UnreadKey): void
   /** Called for each applying policy with plans. `plan` is the client's plan, `none` or `unknown`. */
-  onPlan?(policy: Policy, plan: string): void
+  onPlan(policy: Policy, plan: string): void
   /** Called before the limiter decides. */
-  onAsk?(charges: readonly Charge[]): void
+  onAsk(charges: readonly Charge[]): void
   clientAddress: ClientAddress
   /** The request's head; undefined if the request was rejected. */
   head: RequestHead | undefined

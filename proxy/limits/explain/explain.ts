@@ -10,7 +10,6 @@ import type { RequestHead } from '../../request/request-head.ts'
 import type { UnreadKey } from '../../telemetry/telemetry.ts'
 import { KeyBody } from '../keys/body/key-body.ts'
 import { bodyNamesOf } from '../keys/body/names/body-names.ts'
-import { whyUnread, withRequestedUnits } from '../costs/requested-charges.ts'
 import type { Denial } from '../clients/lists/client-lists.ts'
 import { parseAddress } from '../../request/addresses/ip-address.ts'
 import { readListInThread } from '../../request/addresses/lists/read-in-thread.ts'
@@ -69,8 +68,6 @@ export async function explain(asked: RequestToExplain): Promise<Explanation> {
   const context = createUnservedRequest(request, peer, table.head, { upgrades, body })
   const unread = new Map<string, UnreadKey>()
   context.onUnreadKey = ({ name }, reason) => unread.set(name, reason)
-  context.readUnits = (charges) =>
-    withRequestedUnits(charges, whyUnread(request) ?? body ?? 'missing', { reserveUnread: () => undefined })
   const entries = runTime?.entries ?? noEntries
   const active = { ...table.limits, entries, tokens, readsBodies: true, limiter: countsNothing }
   const verdict = await decideRequest(context, active)

@@ -1,7 +1,7 @@
 import type { ClientRequest } from '../../http/message/client-request.ts'
 import { unknownClient, type Peer } from '../../request/addresses/client-address.ts'
 import { readRequestHead, type HeadOptions } from '../../request/request-head.ts'
-import { MAX_BODY_BYTES } from '../costs/requested-charges.ts'
+import { MAX_BODY_BYTES, whyUnread, withRequestedUnits } from '../costs/requested-charges.ts'
 import type { SentBody } from '../keys/body/body-values.ts'
 import type { DecideOptions, RequestContext } from '../verdict.ts'
 
@@ -23,8 +23,14 @@ export function createUnservedRequest(
     request,
     peer,
     isFinished: false,
-    ...(body && { readBody: () => readPartOf(body) }),
+    isForwardedByAnother: false,
     readHead: () => readRequestHead(request, head, upgrades),
+    readBody: () => (body ? readPartOf(body) : missing),
+    readUnits: (charges) =>
+      withRequestedUnits(charges, whyUnread(request) ?? body ?? 'missing', { reserveUnread: ignore }),
+    onUnreadKey: ignore,
+    onPlan: ignore,
+    onAsk: ignore,
     clientAddress: unknownClient,
     head: undefined,
     matched: [],
@@ -33,9 +39,13 @@ export function createUnservedRequest(
   }
 }
 
+const missing: SentBody = { unread: 'missing' }
+
+const ignore = (): void => undefined
+
 /** Returns the part of a body that rules read. */
 export function readPartOf(body: Buffer): SentBody {
-  if (body.length === 0) return { unread: 'missing' }
+  if (body.length === 0) return missing
   return { bytes: body.subarray(0, MAX_BODY_BYTES), isWhole: body.length <= MAX_BODY_BYTES }
 }
 

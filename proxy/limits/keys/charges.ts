@@ -16,7 +16,7 @@ import { MAX_READINGS, partitionKeysOf, type ReadPart } from './partition-key.ts
 export function chargesOf(
   policies: readonly Policy[],
   source: KeySource,
-  context: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
+  context: { onUnreadKey(policy: Policy, reason: UnreadKey): void },
 ): readonly Charge[] | undefined {
   if (policies.length === 0) return noCharges
   const read: ReadPart = (part) => readPart(part, source)

@@ -5,7 +5,7 @@ import type { ReadClaims } from '../keys/tokens/token-reader.ts'
 import type { Charge, Decision } from '../limiter.ts'
 
 /** Called for each applying policy with plans. `plan` is the plan's name, `none`, or `unknown` for a plan that the policy does not list. */
-type OnPlan = { onPlan?(policy: Policy, plan: string): void }
+type OnPlan = { onPlan(policy: Policy, plan: string): void }
 
 /**
  * Returns the policies with the quotas of the request's plans. Overrides of the client are kept. If the request has several tokens, the
@@ -20,7 +20,7 @@ export function choosePlans(
   return policies.map((policy) => {
     if (policy.plans?.claim === undefined || policy.override !== undefined) return policy
     const plan = planOf(policy, claims)
-    context.onPlan?.(policy, plan)
+    context.onPlan(policy, plan)
     return hasPlan(policy, plan) ? withPlan(policy, plan) : policy
   })
 }
@@ -51,7 +51,7 @@ export function recordPlans(context: OnPlan & { charges: readonly Charge[] }, de
     if (!state || !readsStoredPlan(charge.policy)) return charge
     const { plan } = state.policy
     if (charges[at - 1]?.policy !== charge.policy)
-      context.onPlan?.(charge.policy, plan ?? (state.isPlanUnknown ? 'unknown' : 'none'))
+      context.onPlan(charge.policy, plan ?? (state.isPlanUnknown ? 'unknown' : 'none'))
     return plan === undefined ? charge : { ...charge, policy: state.policy }
   })
   return decision

@@ -18,11 +18,11 @@ export function chargesByBody(
   read: ReadPart,
   body: KeyBody,
   address: string,
-  context: { onUnreadKey?(policy: Policy, reason: UnreadKey): void },
+  context: { onUnreadKey(policy: Policy, reason: UnreadKey): void },
 ): readonly Charge[] | undefined {
   const keys = bodyKeysOf(policy, read, body, address)
   if (!keys) return policy.mode === 'enforce' ? undefined : [{ policy, partitionKey: address }]
-  if (keys.unread) context.onUnreadKey?.(policy, keys.unread)
+  if (keys.unread) context.onUnreadKey(policy, keys.unread)
   // A batch counts as one request in flight.
   const hasUnits = !countsInFlight(policy)
   const { isBatch } = body

@@ -7,6 +7,7 @@ import { makePolicy } from '../../../support/limiter/limiters.ts'
 const plans = { claim: 'plan', quotas: { trial: 5, free: 20, pro: 1000 } }
 const api = makePolicy('api', 10, 60_000, { plans })
 const plain = makePolicy('plain', 7, 60_000)
+const ignored = { onPlan: () => undefined }
 
 function choose(claims: ReadClaims | undefined, policies: readonly Policy[] = [api]) {
   const read: string[] = []
@@ -49,16 +50,15 @@ test("only policies with plans change, and a client's overrides stay", () => {
 })
 
 test('a plan has the same policy each time, as clients over the limit are known by it', () => {
-  const none = {}
-  const [one] = choosePlans([api], tokens('pro'), none)
-  const [other] = choosePlans([api], tokens('pro'), none)
+  const [one] = choosePlans([api], tokens('pro'), ignored)
+  const [other] = choosePlans([api], tokens('pro'), ignored)
   expect(one).toBe(other)
   const unchanged = [plain]
-  expect(choosePlans(unchanged, tokens('pro'), none)).toBe(unchanged)
+  expect(choosePlans(unchanged, tokens('pro'), ignored)).toBe(unchanged)
 })
 
 test('a token bucket has as many at once as the plan allows', () => {
   const bucket = makePolicy('bucket', 20, 2_000, { algorithm: 'token-bucket', averageWindowMs: 1_000, plans })
-  const [planned] = choosePlans([bucket], tokens('pro'), {})
+  const [planned] = choosePlans([bucket], tokens('pro'), ignored)
   expect(planned).toMatchObject({ quota: 1000, windowMs: 1_000, sharedWindowMs: 2_000 })
 })

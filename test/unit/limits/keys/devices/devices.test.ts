@@ -56,6 +56,8 @@ const secret = 's'.repeat(40)
 const devicesWith = (...secrets: string[]) => new Devices({ secrets, wallClock: () => nowMs })
 const devices = devicesWith(secret)
 
+const ignored = { onUnreadKey: () => undefined }
+
 function chargesOf(policy: Policy, source: KeySource): Charge[] {
   return partitionKeysOf(policy, (part) => readPart(part, source)).map((partitionKey) => ({
     policy,
@@ -245,7 +247,7 @@ describe('accounts', () => {
     const charged = (source: KeySource): readonly Charge[] => {
       const { body } = source
       if (!body) throw new Error('no body')
-      const charges = chargesByBody(ofBody, (part) => readPart(part, source), body, '192.0.2.1', {})
+      const charges = chargesByBody(ofBody, (part) => readPart(part, source), body, '192.0.2.1', ignored)
       return devices.recognize(charges ?? [], source, 'POST')
     }
     const cookieFor = (name: string): string => {
