@@ -98,6 +98,7 @@ beforeAll(async () => {
   const rules = compileRules(loadGatewaySettings({}, import.meta.dirname).settings.rules)
   const addresses = createAddressReader([])
   const classify = createRequestClassifier([], false)
+  const addressOf = ({ remoteAddress }: Pick<Socket, 'remoteAddress'>): string | undefined => remoteAddress
   const allowed = { outcome: 'allowed', states: [] } as const
   const decide = (): ReturnType<Limiter['decide']> => {
     mayThrow('limiter')
@@ -132,7 +133,7 @@ beforeAll(async () => {
       ...addresses,
       readClientAddress: maybe('client address', (...chain) => addresses.readClientAddress(...chain)),
     },
-    addressOf: maybe('address', ({ remoteAddress }) => remoteAddress),
+    connections: { addressOf: maybe('address', addressOf), isWithoutClient: () => false },
     slowClients: {
       add: maybe('slow clients', (exchange) => {
         slowClients.add(exchange)
@@ -193,7 +194,7 @@ beforeAll(async () => {
     handler: maybe('listener', handler),
     telemetry,
     onException,
-    peers: { addresses, addressOf: ({ remoteAddress }) => remoteAddress },
+    peers: { addresses, connections: { addressOf, isWithoutClient: () => false } },
     slowClients,
     onFault: () => undefined,
     log: createLog('test', 'silent'),

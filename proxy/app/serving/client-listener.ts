@@ -105,11 +105,7 @@ function composeProtocols(
     handler,
     telemetry,
     onException,
-    peers: {
-      addresses,
-      addressOf: (socket) => connections.connectionLimit.addressOf(socket),
-      isWithoutClient: (socket) => connections.connectionLimit.isWithoutClient(socket),
-    },
+    peers: { addresses, connections: connections.connectionLimit },
     slowClients: connections.slowClients,
     onFault,
     log,

@@ -188,10 +188,13 @@ function parseField(name: string, field: string): IpAddress | undefined {
 
 export type PeerOptions = {
   readonly addresses: AddressReader
-  /** Returns the address of a connection's peer; undefined if it has disconnected. */
-  readonly addressOf: (socket: ConnectionAddresses) => string | undefined
-  /** Whether a trusted proxy has declared that a connection has no client to name. Its requests do not name one either. */
-  readonly isWithoutClient?: (socket: ConnectionAddresses) => boolean
+  /** The connections of the listener that the request has arrived at. */
+  readonly connections: {
+    /** Returns the address of a connection's peer; undefined if it has disconnected. */
+    addressOf(socket: ConnectionAddresses): string | undefined
+    /** Whether a trusted proxy has declared that a connection has no client to name. Its requests do not name one either. */
+    isWithoutClient(socket: ConnectionAddresses): boolean
+  }
 }
 
 /** Keyed by the socket, which all requests of a connection share. */
@@ -205,9 +208,9 @@ const peers = new WeakMap<object, Peer>()
 export function peerOf({ socket }: ClientRequest, options: PeerOptions): Peer | undefined {
   const known = peers.get(socket)
   if (known) return known
-  const { addresses, addressOf, isWithoutClient } = options
-  const read = addresses.readPeer(addressOf(socket))
-  const peer = read && isWithoutClient?.(socket) ? { ...read, trusted: false } : read
+  const { addresses, connections } = options
+  const read = addresses.readPeer(connections.addressOf(socket))
+  const peer = read && connections.isWithoutClient(socket) ? { ...read, trusted: false } : read
   if (peer) peers.set(socket, peer)
   return peer
 }

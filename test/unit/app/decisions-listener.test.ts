@@ -11,8 +11,12 @@ test.each([true, false])(
       addressOf: () => address,
       isWithoutClient: () => isWithout,
     })
-    const ofClients = (): HandlerOptions =>
-      connectionsOf('198.51.100.1', !isWithoutClient) as unknown as HandlerOptions
+    const ofClients = (): HandlerOptions => {
+      const options: Partial<HandlerOptions> = {
+        connections: connectionsOf('198.51.100.1', !isWithoutClient),
+      }
+      return options as HandlerOptions
+    }
     let active = ofClients()
     const live = liveFor(
       {
@@ -20,11 +24,11 @@ test.each([true, false])(
           return active
         },
       },
-      { connectionLimit: connectionsOf('192.0.2.1', isWithoutClient) },
+      connectionsOf('192.0.2.1', isWithoutClient),
     )
     for (let reloads = 0; reloads < 2; reloads++) {
-      expect(live.options.addressOf(socket)).toBe('192.0.2.1')
-      expect(live.options.isWithoutClient?.(socket)).toBe(isWithoutClient)
+      expect(live.options.connections.addressOf(socket)).toBe('192.0.2.1')
+      expect(live.options.connections.isWithoutClient(socket)).toBe(isWithoutClient)
       active = ofClients()
     }
   },

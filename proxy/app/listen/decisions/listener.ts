@@ -64,7 +64,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
   const maxHeaderBytes = settings.maxHeaderBytes * HEADER_SIZE_FACTOR
   const maxHeaderCount = settings.maxHeaderCount + ADDED_FIELDS
   const http1 = serveClients(server, {
-    handler: createAuthHandler(liveFor(deps.live, { connectionLimit })),
+    handler: createAuthHandler(liveFor(deps.live, connectionLimit)),
     limits: http1Limits({ ...settings, maxHeaderBytes, maxHeaderCount }),
     http2: undefined,
     // A WebSocket handshake is decided like any other request. Some proxies copy its headers to the auth request.
@@ -89,14 +89,7 @@ export function composeDecisions(settings: GatewaySettings, deps: DecisionsDeps)
  *
  * @internal exported for tests
  */
-export function liveFor(
-  live: LiveOptions,
-  { connectionLimit }: { readonly connectionLimit: Pick<ConnectionLimit, 'addressOf' | 'isWithoutClient'> },
-): LiveOptions {
-  const ofConnections: Pick<HandlerOptions, 'addressOf' | 'isWithoutClient'> = {
-    addressOf: (socket) => connectionLimit.addressOf(socket),
-    isWithoutClient: (socket) => connectionLimit.isWithoutClient(socket),
-  }
+export function liveFor(live: LiveOptions, connections: HandlerOptions['connections']): LiveOptions {
   let from: HandlerOptions | undefined
   let options: HandlerOptions
   return {
@@ -104,7 +97,7 @@ export function liveFor(
       if (live.options !== from) {
         from = live.options
         // The body of an auth request is not that of the original request.
-        options = { ...from, ...ofConnections, readsBodies: false }
+        options = { ...from, connections, readsBodies: false }
       }
       return options
     },
