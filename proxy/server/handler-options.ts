@@ -6,7 +6,7 @@ import type { RefusalOptions } from '../limits/replies.ts'
 import type { HeldBodyMemory } from '../http/forward/body/held-body.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
-import type { DecideOptions } from '../limits/verdict.ts'
+import type { CompiledLimits, DecideOptions } from '../limits/verdict.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { Policy } from '../policy.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
@@ -22,50 +22,65 @@ import type { ResponseHead } from '../http/upstream/response/response-head.ts'
 import type { OnException } from './error-boundary.ts'
 import type { RoutingOptions } from './routing.ts'
 
-export type HandlerOptions = HeadOptions &
-  PeerOptions &
-  RefusalOptions &
-  DecideOptions &
-  RoutingOptions & {
+/** The options of a request: what the table and its routes say, which a reload replaces, and what stays the same. */
+export type HandlerOptions = TableOptions & RoutingOptions & FixedOptions
+
+/** What the current table of limits says about requests. */
+export type TableOptions = CompiledLimits &
+  RefusalOptions & {
+    readonly limiter: Limiter
+    readonly tokens: DecideOptions['tokens']
+    readonly readsBodies: DecideOptions['readsBodies']
+    readonly classifyField: RequestFieldClassifier
     /** The CORS headers; undefined if scripts of other origins must not read local replies. */
     readonly corsHeaders: CorsHeaders | undefined
-    /** Bans clients that are refused too often. */
-    readonly banning: Pick<Banning, 'refused'>
-    readonly heldBodies: HeldBodyMemory
     /** Cookies that the backend neither gets nor sets; undefined if there are none. */
     readonly hiddenCookies: HiddenCookies | undefined
-    /** Maximum bytes of a body to buffer before the request is sent to the backend; 0 disables buffering. */
-    readonly requestBuffering: number
-    readonly limiter: Limiter
+  }
+
+/** What stays the same while the gateway runs. */
+export type FixedOptions = HeadOptions &
+  RequestLog & {
+    readonly connections: PeerOptions['connections']
+    readonly entries: DecideOptions['entries']
+    /** Bans clients that are refused too often. */
+    readonly banning: Pick<Banning, 'refused'>
     readonly throttledClients: Pick<ThrottledClients, 'record'>
     readonly slowClients: Pick<SlowClients, 'add' | 'finish'>
-    readonly classifyField: RequestFieldClassifier
+    readonly heldBodies: HeldBodyMemory
+    /** Maximum bytes of a body to buffer before the request is sent to the backend; 0 disables buffering. */
+    readonly requestBuffering: number
+    /** Whether `Via` is added to requests; otherwise it is removed from them. */
+    readonly addsVia: boolean
+    readonly scheme: 'http' | 'https'
     readonly telemetry: Telemetry
     /** Undefined without tracing. */
     readonly tracing: Tracing | undefined
     /** Called with an exception that a step of the request threw. */
     readonly onException: OnException
-    /** Whether `Via` is added to requests; otherwise it is removed from them. */
-    readonly addsVia: boolean
-    readonly scheme: 'http' | 'https'
     readonly makeRequestId: () => string
     readonly now: () => number
     /** True once the gateway is shutting down. */
     readonly isStopping: () => boolean
-    /** Called with the peer's address for each request whose named client is ignored, because the peer is not trusted. */
-    readonly onUntrustedProxy: (peerAddress: string) => void
-    /** Called for each malformed or oversized request, which is rejected before any rule applies; for the log. */
-    readonly onRejected: (requestId: string, status: number, reason: string) => void
-    /** Called for each auth request that cannot be decided about because of a mistake in the sending proxy's configuration. */
-    readonly onUnusableAuthRequest: (peerAddress: string, reason: string) => void
-    /** Called for each response that does not state the cost of its request; for the log. */
-    readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
-    readonly onKeyUnread: (policy: Policy, reason: UnreadKey, requestId: string) => void
-    /** Called for each request that a rule has refused; undefined if refusals are not logged. */
-    readonly onRefused: ((refused: RefusedRequest) => void) | undefined
-    /** Called once for each finished request; undefined without an access log. */
-    readonly onFinished: ((access: Access) => void) | undefined
   }
+
+/** Called for the log. */
+export type RequestLog = {
+  /** Called with the peer's address for each request whose named client is ignored, because the peer is not trusted. */
+  readonly onUntrustedProxy: (peerAddress: string) => void
+  /** Called for each malformed or oversized request, which is rejected before any rule applies. */
+  readonly onRejected: (requestId: string, status: number, reason: string) => void
+  /** Called for each auth request that cannot be decided about because of a mistake in the sending proxy's configuration. */
+  readonly onUnusableAuthRequest: (peerAddress: string, reason: string) => void
+  /** Called for each response that does not state the cost of its request. */
+  readonly onCostUnread: (policy: Policy, reason: UnreadCost, requestId: string) => void
+  /** Called for each request that counts by address under a policy, because its body does not identify the client with certainty. */
+  readonly onKeyUnread: (policy: Policy, reason: UnreadKey, requestId: string) => void
+  /** Called for each request that a rule has refused; undefined if refusals are not logged. */
+  readonly onRefused: ((refused: RefusedRequest) => void) | undefined
+  /** Called once for each finished request; undefined without an access log. */
+  readonly onFinished: ((access: Access) => void) | undefined
+}
 
 /** Called when the backend accepts an upgrade: the tunnel takes the place of the response. @param rest bytes read after the 101 */
 export type OnUpgrade = (head: ResponseHead, upstream: Socket, rest: Buffer) => void

@@ -12,8 +12,13 @@ import type { Geo } from '../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { createUntrustedProxyWarning } from '../../request/addresses/untrusted-proxy-warning.ts'
 import { createHandler } from '../../server/exchange.ts'
-import type { Handler, HandlerOptions, LiveOptions } from '../../server/handler-options.ts'
-import type { RoutingOptions } from '../../server/routing.ts'
+import type {
+  FixedOptions,
+  Handler,
+  HandlerOptions,
+  LiveOptions,
+  RequestLog,
+} from '../../server/handler-options.ts'
 import { createAccessLog } from '../../telemetry/access-log.ts'
 import { createFailureLog } from '../../telemetry/failure-log.ts'
 import { DEFAULT_UPSTREAM } from '../../telemetry/metrics/upstream-counters.ts'
@@ -24,13 +29,12 @@ import type { ClientConnections } from '../listen/connections.ts'
 import { createUnusableLog } from '../listen/decisions/unusable-log.ts'
 import type { Upstreams } from '../upstreams/upstream.ts'
 import { composeDefaultUpstream, composeRoutes } from './route-options.ts'
-import { composeTable, type TableOptions } from './table-options.ts'
+import { composeTable } from './table-options.ts'
 
 /** Dependencies of the request handler. */
 export type HandlerDeps = Pick<
   HandlerOptions,
   | 'limiter'
-  | 'tokens'
   | 'throttledClients'
   | 'addresses'
   | 'telemetry'
@@ -90,7 +94,7 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
       next.routes && (yield* composeRoutes(next, table.written, routed, { ...forwarder, failuresOf }))
     const limiter = table.written.some(({ policy }) => maxDelayMs(policy) > 0) ? delaying : deps.limiter
     const { wallNow } = deps
-    const ofTable = { ...(yield* composeTable(next, table, { tokens, isTraced, wallNow })), limiter }
+    const ofTable = yield* composeTable(next, table, { tokens, limiter, isTraced, wallNow })
     return { options: { ...fixed, ...ofTable, routes, defaultUpstream }, table, useRoutes: commit }
   }
   let active = doAtOnce(compose(settings, deps))
@@ -112,13 +116,11 @@ export function composeHandler(settings: GatewaySettings, deps: HandlerDeps): Li
   }
 }
 
-function composeFixed(
-  settings: GatewaySettings,
-  deps: HandlerDeps,
-): Omit<HandlerOptions, keyof TableOptions | keyof RoutingOptions> {
+function composeFixed(settings: GatewaySettings, deps: HandlerDeps): FixedOptions {
   const { throttledClients, connections } = deps
   const { telemetry, onException, isStopping, now, log } = deps
   return {
+    ...composeRequestLog(settings, log),
     entries: deps.clientTable.entries,
     banning: deps.clientTable,
     throttledClients,
@@ -137,6 +139,11 @@ function composeFixed(
     makeRequestId: randomUUID,
     now,
     isStopping,
+  }
+}
+
+function composeRequestLog(settings: GatewaySettings, log: Log): RequestLog {
+  return {
     onUntrustedProxy: createUntrustedProxyWarning(log, settings),
     onRejected: (requestId, status, reason) => log.debug({ requestId, status, reason }, 'request rejected'),
     onUnusableAuthRequest: createUnusableLog(log, settings),

@@ -5,26 +5,11 @@ import { createRequestClassifier } from '../../http/fields/header-roles.ts'
 import { listedHeaders } from '../../limits/clients/lists/client-lists.ts'
 import { addedNames, createLimitHeaders, limitHeaderNames } from '../../limits/replies.ts'
 import type { RequestTable } from '../../limits/request-table.ts'
-import type { CompiledLimits } from '../../limits/verdict.ts'
 import { requestedUnits, type Policy } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
 import { conditionHeaders } from '../../limits/rules/condition-needs.ts'
 import { hideCookies } from '../../request/values/hidden-cookies.ts'
-import type { HandlerOptions } from '../../server/handler-options.ts'
-
-/** The parts of the table of limits that requests need. The table can change while the gateway runs. */
-export type TableOptions = CompiledLimits &
-  Pick<
-    HandlerOptions,
-    | 'corsHeaders'
-    | 'tokens'
-    | 'hiddenCookies'
-    | 'readsBodies'
-    | 'refusals'
-    | 'limitHeaders'
-    | 'classifyField'
-    | 'limiter'
-  >
+import type { TableOptions } from '../../server/handler-options.ts'
 
 /** Composes the options for requests under a table. */
 export function* composeTable(
@@ -32,14 +17,14 @@ export function* composeTable(
   { written, limits }: RequestTable,
   {
     tokens,
+    limiter,
     isTraced,
     wallNow,
-  }: {
-    readonly tokens: HandlerOptions['tokens']
+  }: Pick<TableOptions, 'tokens' | 'limiter'> & {
     readonly isTraced: boolean
     readonly wallNow: (() => number) | undefined
   },
-): Steps<Omit<TableOptions, 'limiter'>> {
+): Steps<TableOptions> {
   const { allowList, denyList } = settings
   const hasBodies = limits.hasBodyRules || readsBodies(written)
   yield
@@ -51,6 +36,7 @@ export function* composeTable(
     ...limits,
     corsHeaders: composeCors(settings),
     tokens,
+    limiter,
     hiddenCookies: composeHiddenCookies(settings),
     readsBodies: hasBodies,
     refusals: settings.refusals,
@@ -79,7 +65,7 @@ function composeCors({ cors, rateLimitHeaders, refusals }: GatewaySettings): Cor
 }
 
 /** Hides the cookies of all rules, because browsers still send them if rate limiting is disabled. */
-function composeHiddenCookies({ rules }: GatewaySettings): HandlerOptions['hiddenCookies'] {
+function composeHiddenCookies({ rules }: GatewaySettings): TableOptions['hiddenCookies'] {
   const names = new Set(rules.flatMap(({ policy }) => policy.device?.cookie ?? []))
   return names.size > 0 ? hideCookies([...names]) : undefined
 }

@@ -1,5 +1,5 @@
 import type { Log } from '../../../../shared/log.ts'
-import type { HandlerOptions } from '../../../server/handler-options.ts'
+import type { RequestLog } from '../../../server/handler-options.ts'
 import { paceLines } from '../../../telemetry/paced-lines.ts'
 
 const PACE_MS = 5_000
@@ -8,7 +8,7 @@ const PACE_MS = 5_000
 export function createUnusableLog(
   log: Log,
   { logAddresses }: { readonly logAddresses: boolean },
-): HandlerOptions['onUnusableAuthRequest'] {
+): RequestLog['onUnusableAuthRequest'] {
   const logPaced = paceLines<{ peer: string; reason: string }>(PACE_MS, (requests, { peer, reason }) =>
     log.warn(
       { requests, reason, peer: logAddresses ? peer : undefined },
