@@ -12,25 +12,31 @@ import { composeWebhooks } from './observe/webhooks.ts'
 import { Reloader, type SettingsSource } from './reload/reloader.ts'
 import { composeServing } from './serving/compose.ts'
 import type { Gateway } from './serving/serving.ts'
-import { composePrimary } from './workers/primary.ts'
+import { composePrimary, type Kept } from './workers/primary.ts'
 import { composeWorker } from './workers/worker.ts'
 
 /**
  * Composes this process's part of the gateway: the whole gateway, the primary process, or a worker.
  *
- * @param names looks up the names of hosts; created if left out
+ * @param names looks up the names of hosts
  * @param source of the settings, for reloads; undefined in a worker, which gets them from its primary process
  */
 export async function composeGateway(
   settings: GatewaySettings,
   log: Log,
   source: SettingsSource | undefined,
-  names?: Names,
+  names: Names,
 ): Promise<Gateway> {
   if (!source) return composeWorker(settings, log, names)
   if (settings.workers === 1) return composeSingle(settings, log, source, names)
-  // Each worker reads these files itself and logs that. The primary process reads them first, so that a mistake is reported only once, and
-  // keeps a copy.
+  return composePrimary(settings, log, { source, kept: await readKept(settings) })
+}
+
+/**
+ * Reads the files that the primary process keeps a copy of. Each worker reads them itself and logs that. The primary process reads them
+ * first, so that a mistake is reported only once.
+ */
+async function readKept(settings: GatewaySettings): Promise<Kept> {
   const silent = { info: ignoreLine, warn: ignoreLine, error: ignoreLine }
   const kept = {
     lists: new LiveLists(silent),
@@ -41,7 +47,7 @@ export async function composeGateway(
   const geo = await kept.geo.prepare(settings.geoip)
   lists.commit()
   geo.commit()
-  return composePrimary(settings, log, { source, kept })
+  return kept
 }
 
 function ignoreLine(): void {
@@ -53,7 +59,7 @@ async function composeSingle(
   settings: GatewaySettings,
   log: Log,
   source: SettingsSource,
-  names: Names | undefined,
+  names: Names,
 ): Promise<Gateway> {
   const webhooks = composeWebhooks(settings, log)
   const serving = await composeServing(settings, log, {

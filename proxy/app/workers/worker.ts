@@ -22,11 +22,7 @@ import { createAskForKept } from './kept-files.ts'
 import { GATEWAY_ID, portToPrimary, WORKER_NUMBER } from './processes.ts'
 
 /** Composes one of several processes that share the clients' port. It exits when its primary process exits. */
-export async function composeWorker(
-  settings: GatewaySettings,
-  log: Log,
-  names: Names | undefined,
-): Promise<Gateway> {
+export async function composeWorker(settings: GatewaySettings, log: Log, names: Names): Promise<Gateway> {
   // The channel fails if the primary process has exited. `node:cluster` then ends this process.
   cluster.worker?.on('error', () => undefined)
   const count = settings.redisUrl === undefined ? countInPrimary(settings, log) : undefined

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { composeGateway } from '../../../proxy/app/gateway.ts'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
+import { composeNames } from '../../../proxy/app/upstreams/names.ts'
 import { createLog } from '../../../shared/log.ts'
 import type { Bounds } from '../../../proxy/config/bounds.ts'
 import type { Running } from '../../../shared/shutdown.ts'
@@ -28,6 +29,7 @@ async function start({ TEST_BOUNDS = '{}', ...env }: NodeJS.ProcessEnv): Promise
     { ...settings, ...bounds, shutdownDelayMs: 0, shutdownGraceMs: 0 },
     log,
     source,
+    composeNames(),
   )
   open.add(gateway)
   return { number, ...(await gateway.listen()) }

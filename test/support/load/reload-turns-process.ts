@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { composeGateway } from '../../../proxy/app/gateway.ts'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
+import { composeNames } from '../../../proxy/app/upstreams/names.ts'
 import { createLog } from '../../../shared/log.ts'
 import { setGatewayFlags } from '../../../shared/v8-gc.ts'
 import { gatewayDefaults, send } from '../gateway/gateway.ts'
@@ -56,6 +57,7 @@ const gateway = await composeGateway(
   { ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 },
   createLog('gateway', 'fatal'),
   source,
+  composeNames(),
 )
 const ports = await gateway.listen()
 if (!ports) throw new Error('the gateway does not listen')

@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { composeGateway } from '../../../proxy/app/gateway.ts'
 import { readSettings } from '../../../proxy/app/reload/settings-source.ts'
+import { composeNames } from '../../../proxy/app/upstreams/names.ts'
 import { createLog } from '../../../shared/log.ts'
 import { freePort } from '../../support/network/ports.ts'
 
@@ -26,7 +27,7 @@ async function compose(env: Record<string, string>) {
     },
     process.cwd(),
   )
-  return composeGateway({ ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 }, log, source)
+  return composeGateway({ ...settings, shutdownDelayMs: 0, shutdownGraceMs: 0 }, log, source, composeNames())
 }
 
 /** Whether another server can listen on the port. */
