@@ -108,27 +108,13 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
         return this.#forward(none)
       case 'allowed':
         this.#recordDecision(verdict)
-        if (verdict.states.some(({ reservation }) => reservation) || this.#hidesHeaders)
-          this.#forwardedRequest().reserve(verdict.states)
-        if (this.isAnswered) return this.#cancelTurn(verdict.turn)
-        this.limitHeaders = this.options.limitHeaders(verdict.states)
-        if (verdict.turn) return this.#wait(verdict.turn, verdict.states)
-        return this.#forward(verdict.states)
+        return this.#allow(verdict)
       case 'refused':
         this.#recordDecision(verdict)
-        if (verdict.refusedBy.ban) recordRefusal(this.options.banning, this.charges, verdict)
-        if (!this.isAnswered) {
-          refuse(this.request, this.response, verdict, this.options)
-          this.report.refused(this.status, verdict.refusedBy)
-        }
-        return this.#dropBody()
+        return this.#refuse(verdict)
       case 'unavailable':
         this.#recordDecision(verdict)
-        if (!this.isAnswered) {
-          refuseUndecided(this.request, this.response)
-          this.report.refused(this.status, undefined)
-        }
-        return this.#dropBody()
+        return this.#refuseUndecided()
     }
   }
 
@@ -176,6 +162,33 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     this.report.decided(decision, this.charges)
   }
 
+  #allow({ states, turn }: Decision & { outcome: 'allowed' }): void {
+    if (states.some(({ reservation }) => reservation) || this.#hidesHeaders)
+      this.#forwardedRequest().settleAfterwards(states)
+    if (this.isAnswered) return this.#giveBack(turn)
+    this.limitHeaders = this.options.limitHeaders(states)
+    if (turn) return this.#wait(turn, states)
+    return this.#forward(states)
+  }
+
+  #refuse(refusal: Decision & { outcome: 'refused' }): void {
+    const { refusedBy } = refusal
+    if (refusedBy.ban) recordRefusal(this.options.banning, this.charges, refusal)
+    if (!this.isAnswered) {
+      refuse(this.request, this.response, refusal, this.options)
+      this.report.refused(this.status, refusedBy)
+    }
+    this.#dropBody()
+  }
+
+  #refuseUndecided(): void {
+    if (!this.isAnswered) {
+      refuseUndecided(this.request, this.response)
+      this.report.refused(this.status, undefined)
+    }
+    this.#dropBody()
+  }
+
   /** @param states the states of the policies that count the request; empty if no rule does */
   #forward(states: readonly PolicyState[]): void {
     this.report.routedBy = routingRule(this.options, states)
@@ -206,8 +219,8 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     )
   }
 
-  /** Leaves the queue and refunds the reservations of a request that is not forwarded. */
-  #cancelTurn(turn: Turn | undefined): void {
+  /** Leaves the queue and refunds the reservations of an allowed request that is not forwarded. */
+  #giveBack(turn: Turn | undefined): void {
     turn?.leave()
     this.#forwarded?.cancel()
   }
@@ -282,7 +295,7 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     this.isFinished = true
     if (this.#turn) {
       this.report.delayEnded()
-      this.#cancelTurn(this.#turn)
+      this.#giveBack(this.#turn)
       this.#turn = undefined
     }
     this.#forwarded?.finish()

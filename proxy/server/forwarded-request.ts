@@ -135,8 +135,12 @@ export class ForwardedRequest {
     this.delivery = this.#held
   }
 
-  /** @param states a state has a reservation, or a policy hides a header of the response */
-  reserve(states: readonly PolicyState[]): void {
+  /**
+   * Settles the reservations of an allowed request as its response arrives, and hides the headers that policies take the cost from.
+   *
+   * @param states of the decision; called only if one has a reservation, or a policy hides a header
+   */
+  settleAfterwards(states: readonly PolicyState[]): void {
     const { options, report, charges, request } = this.#exchange
     const { limiter, limitHeaders, telemetry, onCostUnread } = options
     const settling = {
