@@ -80,12 +80,12 @@ function policiesWithMetConditions(
 }
 
 /** The parts of a request that are read before its body. */
-type ReadHead = Pick<KeySource, 'claims'> & { readonly applying: readonly Policy[] }
+type ReadBeforeBody = Pick<KeySource, 'claims'> & { readonly applying: readonly Policy[] }
 
 function decideWithBody(
   context: RequestContext,
   head: RequestHead,
-  read: ReadHead,
+  read: ReadBeforeBody,
   sent: SentBody | 'gone',
   options: DecideOptions,
 ): Verdict | Promise<Verdict> {
@@ -100,7 +100,7 @@ function decideWithBody(
 function decideCharges(
   context: RequestContext,
   { target, host }: RequestHead,
-  { applying, claims, body }: ReadHead & Pick<KeySource, 'body'>,
+  { applying, claims, body }: ReadBeforeBody & Pick<KeySource, 'body'>,
   options: DecideOptions,
 ): Verdict | Promise<Verdict> {
   const { clientAddress: client } = context

@@ -11,6 +11,7 @@ import { createTunnels, type Tunnels } from '../../http/forward/tunnel.ts'
 import type { Names } from '../../names/names.ts'
 import type { TrustedHosts } from '../../request/addresses/trusted-hosts.ts'
 import { createErrorBoundary } from '../../server/error-boundary.ts'
+import type { Handler } from '../../server/handler-options.ts'
 import { createHttp2Handlers } from '../../server/http2-handlers.ts'
 import { serveClients } from '../../server/listener.ts'
 import { composeAddresses, composeTrustedProxies } from '../addresses/trusted-proxies.ts'
@@ -20,7 +21,7 @@ import { composeDecisions, type DecisionsListener } from '../listen/decisions/li
 import { createFaultLog } from '../listen/fault-log.ts'
 import { createClientServer, http1Limits, http2Limits, type ClientServer } from '../listen/server.ts'
 import { composeUpstreams, type Upstreams } from '../upstreams/upstream.ts'
-import { composeHandler, type HandlerDeps, type LiveHandler } from './request-handler.ts'
+import { composeHandler, type HandlerDeps, type LiveHandler, type RequestDeps } from './request-handler.ts'
 
 /** The server that clients connect to, with the request handler and the backends. */
 export type ClientListener = Running &
@@ -33,10 +34,7 @@ export type ClientListener = Running &
     ready(): Promise<void>
   }
 
-export type ListenerOptions = Omit<
-  HandlerDeps,
-  'addresses' | 'connections' | 'upstreams' | 'onException' | 'now'
-> & {
+export type ListenerOptions = RequestDeps & {
   readonly names: Names
   /** The result of `readCertificate`. */
   readonly certificate: CertificatePair | undefined
@@ -61,19 +59,19 @@ export function composeClientListener(settings: GatewaySettings, options: Listen
   const connections = composeConnections(clientServer, settings, { addresses, telemetry, log, now })
   const onException = createErrorBoundary(telemetry, log)
   const deps = { ...options, addresses, connections, upstreams, onException, now }
-  const live = composeHandler(settings, deps)
-  const protocols = composeProtocols(settings, clientServer, live, deps)
+  const requests = composeHandler(settings, deps)
+  const protocols = composeProtocols(settings, clientServer, requests.handler, deps)
   const decisions =
     settings.decisionsPort === undefined
       ? undefined
-      : composeDecisions(settings, { ...deps, live: live.live })
+      : composeDecisions(settings, { ...deps, live: requests.live })
   const parts = { ...protocols, clientServer, connections, decisions, hosts, upstreams, log }
   return {
     server: clientServer.server,
     decisions,
-    prepare: (next, read) => live.prepare(next, read),
-    readTable: () => live.readTable(),
-    hasPlace: live.hasPlace,
+    prepare: (next, read) => requests.prepare(next, read),
+    readTable: () => requests.readTable(),
+    hasPlace: requests.hasPlace,
     readServers: () => upstreams.readServers(),
     reloadCertificate: () => void clientServer.certificate?.reload(),
     ready: async () => hosts?.ready(LOOKUP_AT_START_MS),
@@ -91,7 +89,7 @@ type Protocols = {
 function composeProtocols(
   settings: GatewaySettings,
   { server }: ClientServer,
-  { handler }: LiveHandler,
+  handler: Handler,
   deps: HandlerDeps,
 ): Protocols {
   const { addresses, connections, telemetry, onException, log } = deps

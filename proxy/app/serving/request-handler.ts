@@ -31,25 +31,23 @@ import type { Upstreams } from '../upstreams/upstream.ts'
 import { composeDefaultUpstream, composeRoutes } from './route-options.ts'
 import { composeTable } from './table-options.ts'
 
-/** Dependencies of the request handler. */
-export type HandlerDeps = Pick<
+/** What the clients' listener is given for its requests. */
+export type RequestDeps = Pick<
   HandlerOptions,
-  | 'limiter'
-  | 'throttledClients'
-  | 'addresses'
-  | 'telemetry'
-  | 'tracing'
-  | 'onException'
-  | 'isStopping'
-  | 'now'
+  'limiter' | 'throttledClients' | 'telemetry' | 'tracing' | 'isStopping'
 > &
   ReadFiles & {
     /** The wall clock of calendar windows. Default: the machine's. */
     readonly wallNow?: (() => number) | undefined
     readonly clientTable: Pick<ClientTable, 'entries' | 'refused'>
+    readonly log: Log
+  }
+
+/** Dependencies of the request handler: the given ones, and those that the listener makes. */
+export type HandlerDeps = RequestDeps &
+  Pick<HandlerOptions, 'addresses' | 'onException' | 'now'> & {
     readonly connections: ClientConnections
     readonly upstreams: Upstreams
-    readonly log: Log
   }
 
 /** The content of files that the settings name: keys of tokens, lists of addresses, databases of countries. */
@@ -59,6 +57,7 @@ export type ReadFiles = {
   readonly geo: Geo | undefined
 }
 
+/** A handler of requests whose options a reload replaces. */
 export type LiveHandler = {
   readonly handler: Handler
   /** The current options, which the decisions listener also uses. */
