@@ -2,7 +2,7 @@ import { afterInput } from '../../../shared/after-input.ts'
 import type { Charge, Decision } from '../limiter.ts'
 import { readLateAnswers } from './late-answers.ts'
 import { isOfOneCounter, reasonOf } from './redis/errors.ts'
-import type { AskedBatch, DecisionHooks, RemoteCounters } from './remote-counters.ts'
+import type { AskedBatch, BatchHooks, RemoteCounters } from './remote-counters.ts'
 import { BatchReply } from './store-replies.ts'
 
 /**
@@ -15,7 +15,7 @@ import { BatchReply } from './store-replies.ts'
  */
 export class Batching<Lane = undefined> {
   readonly #counters: RemoteCounters<Lane>
-  readonly #hooks: DecisionHooks<Lane>
+  readonly #hooks: BatchHooks<Lane>
   readonly #timeoutMs: number
   readonly #now: () => number
   /** By server, while requests for it are pending or unanswered. */
@@ -30,7 +30,7 @@ export class Batching<Lane = undefined> {
     readonly counters: RemoteCounters<Lane>
     readonly timeoutMs: number
     readonly now: () => number
-    readonly hooks: DecisionHooks<Lane>
+    readonly hooks: BatchHooks<Lane>
   }) {
     this.#counters = options.counters
     this.#hooks = options.hooks

@@ -49,7 +49,7 @@ export type AskedBatch<Lane = undefined> = {
 }
 
 /** Called with the outcome of each batch, and to decide without the store. */
-export type DecisionHooks<Lane = undefined> = {
+export type BatchHooks<Lane = undefined> = {
   answered(durationMs: number, batch: AskedBatch<Lane>): void
   /** The batch failed, was not sent or timed out, or the store could not decide; `reason` says which. */
   failed(reason: string, batch: AskedBatch<Lane>): void

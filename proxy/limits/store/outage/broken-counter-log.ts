@@ -2,7 +2,7 @@ import type { Log } from '../../../../shared/log.ts'
 import type { Policy } from '../../../policy.ts'
 import { onceAMinute } from '../../../telemetry/paced-lines.ts'
 import { describePolicy, keyOf } from '../redis/keys.ts'
-import type { DecisionHooks } from '../remote-counters.ts'
+import type { BatchHooks } from '../remote-counters.ts'
 
 const BROKEN_COUNTER = 'a Redis key matching this pattern does not hold a counter: find and delete it'
 
@@ -14,7 +14,7 @@ export function createBrokenCounterLog(
   log: Log,
   now: () => number,
   keyPrefix: string,
-): DecisionHooks['counterBroken'] {
+): BatchHooks['counterBroken'] {
   const mayLogOf = new WeakMap<Policy, () => boolean>()
   return (policies, reason) => {
     for (const policy of policies) {

@@ -5,7 +5,7 @@ import { Batching } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
 import type { OverLimitCache } from '../over-limit-cache.ts'
 import type { LeaseStore } from '../leases/lease-store.ts'
-import type { AskedBatch, DecisionHooks, RemoteCounters } from '../remote-counters.ts'
+import type { AskedBatch, BatchHooks, RemoteCounters } from '../remote-counters.ts'
 import type { Refusal } from './checks/rights.ts'
 import { Probes } from './checks/probes.ts'
 import { withAdvice } from './checks/sharding.ts'
@@ -48,10 +48,10 @@ const ADD_TIMEOUT_MS = 1000
 const UNSETTLED_FOR_MS = 250
 
 /** Called with what Redis answers, or fails to. Nodes are named as in `RedisNodes`. */
-export type RedisEvents = Pick<DecisionHooks, 'counterBroken'> & {
+export type RedisEvents = Pick<BatchHooks, 'counterBroken'> & {
   /** Called when these nodes have answered. */
   answered(durationMs: number, nodes: ReadonlySet<string>): void
-  /** Called as in `DecisionHooks`, with the nodes that have not answered or have failed. */
+  /** Called as in `BatchHooks`, with the nodes that have not answered or have failed. */
   failed(reason: string, nodes: ReadonlySet<string>): void
   /** Called when policies need commands of Redis that no earlier one has needed. */
   needsMoreCommands(): void
@@ -221,7 +221,7 @@ export class RedisLimiter {
     }
   }
 
-  #batchHooks(): DecisionHooks<RedisNode> {
+  #batchHooks(): BatchHooks<RedisNode> {
     const [events, local] = [this.#events, this.#local]
     return {
       answered: (durationMs, batch) => events.answered(durationMs, this.#asked.answering(batch)),

@@ -2,7 +2,7 @@ import { readsStoredPlan } from '../../../policy/plans.ts'
 import { countsInFlight, takesUnits } from '../../algorithms/registry.ts'
 import { Batching } from '../batching.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
-import type { DecisionHooks } from '../remote-counters.ts'
+import type { BatchHooks } from '../remote-counters.ts'
 import { readPlanNames } from '../store-replies.ts'
 import {
   isAnswer,
@@ -46,7 +46,7 @@ export class IpcLimiter {
     readonly port: LimiterPort
     readonly timeoutMs: number
     readonly now: () => number
-    readonly hooks: DecisionHooks
+    readonly hooks: BatchHooks
   }) {
     this.#port = options.port
     this.#port.listen((message) => {
