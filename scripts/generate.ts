@@ -1,4 +1,4 @@
 import { writeFileSync } from 'node:fs'
-import { renderGenerated } from './reference.ts'
+import { renderGenerated } from './generated-files.ts'
 
 for (const [path, text] of await renderGenerated()) writeFileSync(path, text)

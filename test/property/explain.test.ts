@@ -16,7 +16,7 @@ import {
   fileOfEveryKind,
   loadTableOfEveryKind,
   requestOfAnyKind,
-} from '../support/random/every-kind.ts'
+} from '../support/random/random-tables.ts'
 
 /** The number of requests sent to each table. */
 const REQUESTS = 20

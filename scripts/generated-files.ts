@@ -49,8 +49,8 @@ function renderTypes(): Promise<string> {
 }
 
 const tables: Readonly<Record<string, () => string>> = {
-  'gateway settings': () => renderSettings(gatewayTable, true),
-  'origin settings': () => renderSettings(originTable, false),
+  'gateway settings': () => renderSettings(gatewayTable, { inFile: true }),
+  'origin settings': () => renderSettings(originTable, { inFile: false }),
   'rule fields': renderRuleFields,
   'built-in limits': renderDefaultLimits,
 }
@@ -70,22 +70,20 @@ function replaceGenerated(text: string, render: (name: string) => string): strin
   )
 }
 
-function renderSettings(table: SettingsTable, hasFile: boolean): string {
+/** @param where.inFile whether the settings may also be in `sluice.yaml` */
+function renderSettings(table: SettingsTable, { inFile }: { readonly inFile: boolean }): string {
   const rows = Object.entries(table).map(([property, setting]) => {
     const { initial, kind, meaning } = setting
     const fields = fileNames(property, setting).map(code).join(', ') || '(environment only)'
     return [
       code(variableName(property)),
-      ...(hasFile ? [fields] : []),
+      ...(inFile ? [fields] : []),
       initial === undefined || String(initial) === '' ? 'none' : code(String(initial)),
       `${meaning}.`,
       kind.needs.includes('[') ? code(kind.needs) : kind.needs,
     ]
   })
-  return renderTable(
-    ['variable', ...(hasFile ? ['in sluice.yaml'] : []), 'default', 'meaning', 'value'],
-    rows,
-  )
+  return renderTable(['variable', ...(inFile ? ['in sluice.yaml'] : []), 'default', 'meaning', 'value'], rows)
 }
 
 function renderRuleFields(): string {
