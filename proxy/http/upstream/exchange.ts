@@ -4,12 +4,15 @@ import type { HeaderList } from '../message/header-list.ts'
 import type { UpstreamFailure } from './failure.ts'
 import type { ResponseHead } from './response/response-head.ts'
 
-/** A request to the backend and its response, as a connection sees it. */
+/**
+ * A request to the backend and its response, as a connection sees it. `Forwarding` is one; `MovingExchange` is another around it, if there
+ * are several servers. The pool asks for the facts, and the connection that it chooses calls the methods.
+ */
 export type UpstreamExchange = {
   readonly method: string
   /** The client that made the request: connections are shared fairly between clients. */
   readonly client: string
-  /** Whether the client has disconnected, so that no connection needs to be opened for it. */
+  /** Whether the request was given up, so that no connection needs to be opened for it. Nothing is reported to its client any more. */
   readonly cancelled: boolean
   /** The size of the request's head, without what the connection adds: target, and names and values of headers. */
   readonly headBytes: number
@@ -26,6 +29,7 @@ export type UpstreamExchange = {
   start(connection: UpstreamChannel): void
   onInterimResponse(head: ResponseHead): void
   onHead(head: ResponseHead): void
+  /** @param last whether the body ends with this piece; false if that is not known yet */
   onBody(chunk: Buffer, last: boolean): void
   /** Called when all data of one read has been passed on: bytes buffered for a single write can be flushed. */
   onReadEnd(): void
