@@ -5,6 +5,7 @@ import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { freePort } from '../support/network/ports.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const rush = async (port: number, count: number): Promise<number[]> => {
   const replies = await Promise.all(Array.from({ length: count }, () => send(port, 'POST', '/share')))
@@ -27,6 +28,21 @@ test('workers without Redis enforce one table, and report as one', async () => {
   expect(body).toContain('sluice_processes 3')
   expect((await send(gateway.adminPort, 'GET', '/readyz')).body).toContain('"store":"memory"')
   expect(await gateway.process.stop('SIGTERM')).toBe(0)
+})
+
+// A flood, a cold start or a CPU quota keep the primary process from its core for longer than Redis may take to answer.
+test('workers enforce one table while their primary process does not run for a while', async () => {
+  const backend = await startBackend()
+  const gateway = await startGateway({ UPSTREAM_URL: backend.url, WORKERS: '2', STORE_TIMEOUT: '100ms' })
+  expect(new Set(await rush(gateway.port, 100))).toEqual(new Set([200]))
+  gateway.process.child.kill('SIGSTOP')
+  const during = rush(gateway.port, 40)
+  await passes(500)
+  gateway.process.child.kill('SIGCONT')
+  expect(new Set(await during)).toEqual(new Set([429]))
+  const { body } = await send(gateway.adminPort, 'GET', '/metrics')
+  expect(body).toContain('sluice_decisions_total{policy="share",outcome="local"} 0')
+  expect(body).toContain('sluice_store_errors_total 0')
 })
 
 test('a worker that dies is replaced, and counters keep their values', async () => {

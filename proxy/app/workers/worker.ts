@@ -21,6 +21,12 @@ import type { Gateway } from '../serving/serving.ts'
 import { createAskForKept } from './kept-files.ts'
 import { GATEWAY_ID, portToPrimary, WORKER_NUMBER } from './processes.ts'
 
+/**
+ * How long requests wait for the primary process, in milliseconds, unless `storeTimeout` is longer. It lasts longer than any pause of a
+ * process on a busy machine: a worker that counts by itself admits the whole quota once more, however often the client was refused.
+ */
+const PRIMARY_TIMEOUT_MS = 5_000
+
 /** Composes one of several processes that share the clients' port. It exits when its primary process exits. */
 export async function composeWorker(settings: GatewaySettings, log: Log, names: Names): Promise<Gateway> {
   // The channel fails if the primary process has exited. `node:cluster` then ends this process.
@@ -74,7 +80,9 @@ function countInPrimary(
   log: Log,
 ): (telemetry: Telemetry, onForget: ThrottledClients['forget']) => Counting {
   return (telemetry, onForget) => {
-    const limiter = createWorkerLimiter(portToPrimary, counterOptions(settings, { log, telemetry, onForget }))
+    const options = counterOptions(settings, { log, telemetry, onForget })
+    const storeTimeoutMs = Math.max(options.storeTimeoutMs, PRIMARY_TIMEOUT_MS)
+    const limiter = createWorkerLimiter(portToPrimary, { ...options, storeTimeoutMs })
     return {
       limiter,
       clientTable: createWorkerClientTable(portToPrimary, { now, telemetry, log }),
