@@ -7,6 +7,7 @@ import { startRelay, type Relay } from '../support/network/relay.ts'
 import {
   chargeAll,
   countAllowed,
+  decideAtOnce,
   makePolicy,
   startRedisLimiter,
   type RunningLimiter,
@@ -61,6 +62,23 @@ describe.concurrent.for(policies)('answers that come too late, of %s', ([, kind]
       expect(await used()).toBe(rounds * perRound * units),
     )
   })
+})
+
+test('requests beyond the quota that local counters admit while an answer is late are added', async (test) => {
+  const { relay, limiter } = await startBehindRelay(500, test)
+  const charges = chargeAll('ip:192.0.2.1', [makePolicy('late', 30, 86_400_000)])
+  expect(countAllowed(await decideAtOnce([limiter], 20, charges))).toBe(20)
+  await relay.set({ kind: 'pause' })
+  // These counters begin at zero, because Redis has all counts.
+  expect(countAllowed(await decideAtOnce([limiter], 30, charges))).toBe(30)
+  await relay.set({ kind: 'none' })
+  const others = chargeAll('ip:192.0.2.2', [makePolicy('other', 1_000_000, 60_000)])
+  await eventually('all 50 are counted', async () => {
+    await limiter.decide(others)
+    const [state] = await limiter.inspect(charges)
+    expect(state).toMatchObject({ source: 'store', used: 50 })
+  })
+  expect(await limiter.decide(charges)).toMatchObject({ outcome: 'refused' })
 })
 
 test('a late answer ends a cached refusal that was due to the requests it gives back', async (test) => {
