@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient, reservationsOf } from '../support/limiter/limiters.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
+import { passes } from '../support/wait/passes.ts'
 
 const tokens = makePolicy('tokens', 1000, 60_000, {
   cost: { reserve: 1, settle: { kind: 'header', name: 'x-cost', hide: false } },
@@ -55,4 +56,26 @@ test('units that a response costs beyond its reservation are charged if Redis is
     expect(state).toMatchObject({ source: 'store', used: 600 })
     return true
   })
+})
+
+test('units that a request took while Redis was away stay counted if its response refunds them when Redis is back', async () => {
+  const redis = await startRedisServer()
+  const relay = await startRelay(redis.port)
+  const limiter = await openAnsweringLimiter(`redis://127.0.0.1:${relay.port}`)
+  const failures = makePolicy('failures', 10, 60_000, { countStatus: [{ first: 401, last: 401 }] })
+  const charge = { policy: failures, partitionKey: newClient() }
+  await relay.set({ kind: 'refuse' })
+  await eventually('Redis is not connected', () => limiter.storeState() === 'unavailable')
+  const [reservation] = reservationsOf(await limiter.decide([charge]))
+  expect(reservation).toMatchObject({ isLocal: true })
+  if (!reservation) throw new Error('nothing was reserved')
+
+  await relay.set({ kind: 'none' })
+  await eventually('Redis counts the request', async () => {
+    await limiter.decide([{ ...charge, partitionKey: newClient() }])
+    expect(await limiter.inspect([charge])).toMatchObject([{ source: 'store', used: 1 }])
+  })
+  limiter.settle(reservation, 0)
+  await passes(100)
+  expect(await limiter.inspect([charge])).toMatchObject([{ source: 'store', used: 1 }])
 })
