@@ -27,6 +27,20 @@ const takeBackLua = `
 local function takeBack(key, units)
   if units == 1 then must('DECR', key) else must('DECRBY', key, units) end
 end
+
+local function increase(key, units)
+  if units == 1 then return call('INCR', key) end
+  return call('INCRBY', key, units)
+end
+
+-- Counts the units in a new window if that of the counter has ended: Redis keeps a key for the millisecond in which it expires. Returns
+-- the count, and the PTTL of the counter.
+local function beginIfEnded(key, units, counted, running)
+  if running ~= 0 then return counted, running end
+  must('DEL', key)
+  if denied then return counted, running end
+  return increase(key, units), -1
+end
 `
 
 /**
@@ -37,10 +51,10 @@ const countLua = `
 function algorithm.count(key, policy, units)
   if not readWindow(policy) then return nil, denied end
   units = tonumber(units)
-  local counted
-  if units == 1 then counted = call('INCR', key) else counted = call('INCRBY', key, units) end
+  local counted = increase(key, units)
   if type(counted) ~= 'number' then return nil, counted.err .. (units == 1 and ' (INCR)' or ' (INCRBY)') end
   local running = counted > units and must('PTTL', key) or -1
+  counted, running = beginIfEnded(key, units, counted, running)
   local left, ends
   if not denied then left, ends = keepWindow(key, policy, running) end
   if denied then
@@ -77,8 +91,10 @@ function algorithm.settle(key, policy, units, ticket)
   local running = readWindow(policy) and call('PTTL', key)
   if type(running) ~= 'number' then return end
   if units < 0 then
-    local counted = call('INCRBY', key, -units)
-    if running < 0 and type(counted) == 'number' then beginWindow(key, policy) end
+    local counted = increase(key, -units)
+    if type(counted) ~= 'number' then return end
+    counted, running = beginIfEnded(key, -units, counted, running)
+    if running < 0 then beginWindow(key, policy) end
     return
   end
   if running < 0 or not isOfSameWindow(ticket, running, policy) then return end
@@ -104,7 +120,8 @@ function algorithm.add(key, policy, values)
   if not readWindow(policy) or hasEnded(policy, leftMs) then return end
   local counted = call('INCRBY', key, amount)
   if type(counted) ~= 'number' then return end
-  local running = must('PTTL', key)
+  local running
+  counted, running = beginIfEnded(key, amount, counted, must('PTTL', key))
   if not denied and running < 0 then beginWindow(key, policy, leftMs) end
   if denied then
     if tostring(counted) == amount then call('DEL', key) else call('INCRBY', key, -amount) end

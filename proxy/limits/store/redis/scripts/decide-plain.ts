@@ -15,7 +15,13 @@ export const countLua = `
     else
       if counted > 1 then
         left = call('PTTL', key)
-        if type(left) ~= 'number' then failure = left.err .. ' (PTTL)' end
+        if type(left) ~= 'number' then
+          failure = left.err .. ' (PTTL)'
+        elseif left == 0 then
+          -- The window has ended: Redis keeps a key for the millisecond in which it expires.
+          local gone = call('DEL', key)
+          if type(gone) ~= 'number' then failure = gone.err .. ' (DEL)' else counted, left = call('INCR', key), -1 end
+        end
       end
       -- Longer than the window: the clock of Redis has been set back since.
       if not failure and (left < 0 or left > windowMs) then
