@@ -70,6 +70,7 @@ const limitsOfEach = `
     requests: 10
     window: 1m
     cost: { settle: "header:X-Cost" }
+  - { name: sign-in, match: "POST /sign-in", requests: 1, window: 15m, countStatus: [401] }
   - { name: export, match: "GET /export", concurrency: 2 }
   - { name: abandoned, match: "GET /abandoned", concurrency: 1 }
 `
@@ -154,6 +155,26 @@ describe.each(places)('counted in %s', (place) => {
     expect(wrong).toBe(5)
     expect(replies.filter(({ status }) => status === 401)).toHaveLength(5)
     expect((await login('right')).status).toBe(429)
+  })
+
+  test('a client that passes after a refund is not among those over the limit any more', async () => {
+    const held: (() => void)[] = []
+    answers.set('/sign-in', (_request, response) => void held.push(() => response.end()))
+    const signIn = () => first.send('POST', '/sign-in', { from })
+    const limited = async (): Promise<unknown> =>
+      (await askOperator(first, 'GET', '/api/clients/limited?policy=sign-in')).body
+    const one = signIn()
+    await eventually('the backend has the request', () => held.length === 1)
+    expect((await signIn()).status).toBe(429)
+    expect(await limited()).toMatchObject({ clients: [{ refusals: 1 }] })
+    answers.set('/sign-in', (_request, response) => void response.end())
+    held[0]?.()
+    expect((await one).status).toBe(200)
+    await eventually('the client is not listed', async () => {
+      // Of several workers each has to see one.
+      await signIn()
+      expect(await limited()).toMatchObject({ clients: [] })
+    })
   })
 
   test('a cost that a header says is settled, and the header hidden', async () => {

@@ -18,7 +18,10 @@ export type ThrottledClient = {
 }
 
 export type ThrottledClients = {
-  /** Records a decision that found a client over a limit. `charges` are the charges that were decided. */
+  /**
+   * Records a decision that found a client over a limit, and forgets clients whose request passed: they may have requests left after a refund,
+   * with another plan, or under a higher limit. `charges` are the charges that were decided.
+   */
   record(charges: readonly Charge[], decision: Decision): void
   /** Lists clients by their number of refusals, most first; clients of shadow policies come last. */
   list(policyName: string | undefined, limit: number): ThrottledClient[]
@@ -30,8 +33,8 @@ export type ThrottledClients = {
 }
 
 /**
- * Records which clients are over a limit, and how many requests over it they have sent, for operators. Costs one map lookup for a request
- * over a limit, and nothing for other requests.
+ * Records which clients are over a limit, and how many requests over it they have sent, for operators. Costs a map lookup or two for each
+ * limit of a request, and nothing while no client is over a limit.
  *
  * The number of clients is bounded (`TwoGenerations`). A client that is recorded again moves to the younger generation, so a frequent
  * client keeps its entry, with an exact count, no matter how many other clients come and go: its entry is dropped only after half the bound
@@ -62,14 +65,17 @@ export function createThrottledClients(maxEntries: number, now: () => number): T
   return {
     record(charges, decision) {
       if (decision.outcome === 'unavailable') return
-      const isRefused = decision.outcome === 'refused'
+      const refusedBy = decision.outcome === 'refused' ? decision.refusedBy.name : undefined
       for (const [at, { policy, exceeded, resetMs }] of decision.states.entries()) {
-        if (!exceeded || (isRefused && policy.name !== decision.refusedBy.name)) continue
+        const isOver = exceeded && (refusedBy === undefined || policy.name === refusedBy)
+        const hasPassed = !exceeded && refusedBy === undefined && clients.size > 0
+        if (!isOver && !hasPassed) continue
         const counted =
           decision.states.length === charges.length ? charges : chargesOfStates(charges, decision.states)
         const charge = counted[at]
         const nowMs = now()
-        if (charge) count(charge, nowMs + resetMs, nowMs)
+        if (charge && isOver) count(charge, nowMs + resetMs, nowMs)
+        else if (charge) clients.delete(policy.name, charge.partitionKey)
       }
     },
 

@@ -57,6 +57,11 @@ export class TwoGenerations<Owner, Entry extends { readonly endsAtMs: number }> 
     return entry
   }
 
+  delete(owner: Owner, key: string): void {
+    for (const generation of [this.#younger, this.#older])
+      if (generation.tables.get(owner)?.delete(key)) generation.size -= 1
+  }
+
   /** Deletes a key under all owners that match. */
   deleteKey(matches: (owner: Owner) => boolean, key: string): void {
     for (const generation of [this.#younger, this.#older])

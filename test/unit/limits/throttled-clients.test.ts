@@ -57,6 +57,27 @@ test('the table drops a client when its window ends, and counts from zero in the
   expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }])
 })
 
+test('the table drops a client when a request of it passes: after a refund, with another plan, or under a higher limit', () => {
+  const clients = create(100)
+  for (const client of ['a', 'b']) refuse(clients, client)
+  const states = [
+    { policy: wide, exceeded: false, remaining: 40, resetMs: 500 },
+    { policy: login, exceeded: false, remaining: 2, resetMs: 500 },
+  ]
+  clients.record(chargeAll('a', [wide, login]), { outcome: 'allowed', states })
+  expect(clients.list(undefined, 10)).toMatchObject([{ partitionKey: 'b' }])
+  refuse(clients, 'a')
+  expect(clients.list(undefined, 10)).toMatchObject([{ refusals: 1 }, { refusals: 1 }])
+})
+
+test('the table keeps a client that another policy counts', () => {
+  const clients = create(100)
+  refuse(clients, 'a')
+  const states = [{ policy: wide, exceeded: false, remaining: 40, resetMs: 500 }]
+  clients.record(chargeAll('a', [wide]), { outcome: 'allowed', states })
+  expect(clients.list(undefined, 10)).toMatchObject([{ policy: 'login', refusals: 1 }])
+})
+
 test('the table keeps clients that ask often through any flood, within its bound', () => {
   const clients = create(100)
   for (let i = 0; i < 10_000; i++) {
