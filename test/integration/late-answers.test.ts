@@ -81,6 +81,29 @@ test('requests beyond the quota that local counters admit while an answer is lat
   expect(await limiter.decide(charges)).toMatchObject({ outcome: 'refused' })
 })
 
+test('a late answer about a window that has ended gives nothing back to the next one', async (test) => {
+  const { server, relay, limiter } = await startBehindRelay(100, test)
+  const other = startRedisLimiter(server.url)
+  test.onTestFinished(() => {
+    other.close()
+  })
+  await waitUntilAnswering(other)
+  const charges = chargeAll('ip:192.0.2.1', [makePolicy('short', 1, 2000, { onStoreError: 'closed' })])
+  await relay.set({ kind: 'pause-replies' })
+  expect(await limiter.decide(charges)).toMatchObject({ outcome: 'unavailable' })
+  await eventually('the next window has begun', async () =>
+    expect(await other.decide(charges)).toMatchObject({ outcome: 'allowed' }),
+  )
+  await relay.set({ kind: 'none' })
+  // Redis executes this after anything that the late answer has sent.
+  await eventually('Redis decides', async () =>
+    expect(
+      await limiter.decide(chargeAll('ip:192.0.2.2', [makePolicy('wide', 1_000_000, 60_000)])),
+    ).not.toHaveProperty('withoutStore'),
+  )
+  expect(await other.decide(charges)).toMatchObject({ outcome: 'refused' })
+})
+
 test('a late answer ends a cached refusal that was due to the requests it gives back', async (test) => {
   const { relay, limiter } = await startBehindRelay(2000, test)
   const charges = chargeAll('ip:192.0.2.3', [

@@ -149,7 +149,8 @@ export class Batching<Lane = undefined> {
 
   #receive(batch: Batch<Lane>, values: readonly unknown[]): void {
     if (!this.#finish(batch)) {
-      for (const late of readLateAnswers(batch, values)) this.#counters.answeredLate?.(late)
+      const sinceAskedMs = this.#now() - batch.askedAtMs
+      for (const late of readLateAnswers(batch, values, sinceAskedMs)) this.#counters.answeredLate?.(late)
       return
     }
     const failure = this.#settleAnswered(batch, new BatchReply(values, batch.chargeCount))

@@ -6,6 +6,8 @@ export type LateAnswer = {
   readonly charge: Charge
   /** Milliseconds that were left of the window when the charge was counted. */
   readonly leftMs: number
+  /** Milliseconds since the store was asked. The charge was counted within this time. */
+  readonly sinceAskedMs: number
   /** The instant at which the charge was counted, if the reply states it. */
   readonly countedAt: unknown
   /** The ticket of the reservation; undefined if nothing is reserved under the policy. */
@@ -22,6 +24,7 @@ export type LateAnswer = {
  * it is unknown whether they were counted.
  *
  * @param batch.decidedWithout the decisions that were made without the store, by request
+ * @param sinceAskedMs milliseconds since the store was asked
  */
 export function readLateAnswers(
   batch: {
@@ -30,6 +33,7 @@ export function readLateAnswers(
     readonly chargeCount: number
   },
   values: readonly unknown[],
+  sinceAskedMs: number,
 ): LateAnswer[] {
   const { requests, decidedWithout, chargeCount } = batch
   const answers: LateAnswer[] = []
@@ -41,7 +45,7 @@ export function readLateAnswers(
     const decision = reply.readDecision(charges, (asked, { policy, exceeded, resetMs }, ticket) => {
       if (exceeded) return
       const charge = { ...asked, policy }
-      counted.push({ charge, leftMs: resetMs, countedAt, ticket, meanwhile: meanwhile(asked) })
+      counted.push({ charge, leftMs: resetMs, sinceAskedMs, countedAt, ticket, meanwhile: meanwhile(asked) })
     })
     if (typeof decision !== 'string' && decision.outcome === 'allowed') answers.push(...counted)
   }

@@ -12,12 +12,13 @@ import { atEndOfFile } from '../run/at-end.ts'
  * - `delay`: passes them on after a delay, in order.
  * - `trickle`: passes them on in small pieces, with a pause after each.
  * - `pause`: keeps them until the fault is over; bytes that do not fit into the buffers are not read.
+ * - `pause-replies`: passes requests on, and keeps their replies until the fault is over.
  * - `swallow-replies`: requests arrive, but their replies are lost.
  * - `swallow`: a black hole: nothing arrives in either direction, and nobody hangs up.
  * - `refuse`: accepts no new connection, and ends the existing ones.
  */
 export type RelayFault =
-  | { readonly kind: 'none' | 'pause' | 'swallow-replies' | 'swallow' | 'refuse' }
+  | { readonly kind: 'none' | 'pause' | 'pause-replies' | 'swallow-replies' | 'swallow' | 'refuse' }
   | { readonly kind: 'delay'; readonly delayMs: number }
   | { readonly kind: 'trickle'; readonly bytes: number; readonly everyMs: number }
 
@@ -106,7 +107,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
     direction: Direction,
     arrivedAtMs: number,
   ): Promise<void> {
-    await pause
+    if (fault.kind !== 'pause-replies' || direction === 'replies') await pause
     if (fault.kind === 'delay') await sleep(Math.max(0, arrivedAtMs + fault.delayMs - performance.now()))
     if (isSwallowed(link, direction)) {
       link.lossy.add(direction)
@@ -151,7 +152,7 @@ export async function startRelay(targetPort: number): Promise<Relay> {
       fault = next
       endPause()
       pause = new Promise((resolve) => (endPause = resolve))
-      if (next.kind !== 'pause') endPause()
+      if (!next.kind.startsWith('pause')) endPause()
       if (!next.kind.startsWith('swallow')) endAll(resetSocket, ({ lossy }) => lossy.size > 0)
       if (next.kind === 'refuse' && !wasRefusing) {
         server.close()

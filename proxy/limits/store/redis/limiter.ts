@@ -1,5 +1,5 @@
 import type { Policy } from '../../../policy.ts'
-import { countsInFlight } from '../../algorithms/registry.ts'
+import { algorithmOf, countsInFlight } from '../../algorithms/registry.ts'
 import type { Charge, Decision, Reservation } from '../../limiter.ts'
 import { Batching } from '../batching.ts'
 import type { LateAnswer } from '../late-answers.ts'
@@ -269,13 +269,15 @@ export class RedisLimiter {
   /**
    * Makes sure that a request is counted once. If it was counted in this process as well, the local count is no longer added to
    * Redis. If that count has been added already, or if the cost is not known yet, Redis's own count is given back. It is also given
-   * back if the request was refused. Then the client may pass again.
+   * back if the request was refused. Then the client may pass again. If its window may have ended, nothing is given back, because the
+   * units of the next window would be: at most, the request counts for as long as the answer was late.
    */
   #answeredLate(late: LateAnswer): void {
     const { charge, meanwhile } = late
     const isInFlight = countsInFlight(charge.policy)
     if (!isInFlight && meanwhile === 'admitted') return
     if (!isInFlight && meanwhile === 'counted' && this.#local.takeBackPending(charge)) return
+    if (mayBeOfEndedWindow(late)) return
     // The request may have been admitted under another name, which has to count before this one is taken back.
     if (isInFlight) this.sendInFlight(this.#nodes.ofClient(charge.partitionKey))
     takeBack(this.#commands, late)
@@ -283,4 +285,9 @@ export class RedisLimiter {
       .catch(() => undefined)
       .finally(() => this.#overLimit.gaveBack(charge))
   }
+}
+
+/** Whether the window that the charge was counted in may have ended, and nothing but the time that it had left distinguishes it. */
+function mayBeOfEndedWindow({ charge, leftMs, sinceAskedMs, ticket }: LateAnswer): boolean {
+  return ticket === undefined && algorithmOf(charge.policy).resets === 'all' && sinceAskedMs >= leftMs
 }

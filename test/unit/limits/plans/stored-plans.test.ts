@@ -49,7 +49,7 @@ test('a late answer is about the policy of the plan, which says the size of a un
   const requests = [chargeAll('a', [usual, bucket]), chargeAll('b', [bucket]), chargeAll('c', [bucket])]
   const decidedWithout = requests.map(() => ({ outcome: 'unavailable', uncertain: true }) as const)
   const reply = [0, 1, 49, 1, 'READONLY', 0, 1, 1, 0, 'ticket a', '', 'ticket c', ['pro', '', 'free']]
-  const late = readLateAnswers({ requests, decidedWithout, chargeCount: 4 }, reply)
+  const late = readLateAnswers({ requests, decidedWithout, chargeCount: 4 }, reply, 100)
   expect(
     late.map(({ charge: { policy, partitionKey }, ticket }) => [partitionKey, policy.quota, ticket]),
   ).toEqual([
