@@ -2,7 +2,7 @@ import { spellingsOf } from './comparable/ignored-characters.ts'
 import { jsonCookieText } from './json-cookie.ts'
 import { decodedText } from './lenient-text.ts'
 import { numberValues } from './number-values.ts'
-import { unescapedBytes } from './unescaped.ts'
+import { unquotedReadings } from './unescaped.ts'
 
 /** How the values of a part of a key are read. */
 export type ValueReading = {
@@ -17,7 +17,7 @@ export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): re
   const texts = new Set(spellingsOf(sent))
   // A quoted cookie may have any character as an octal escape, such as `\000`.
   if (isQuoted && sent.includes('\\'))
-    for (const text of spellingsOf(unescapedBytes(sent, true).toString('latin1'))) texts.add(text)
+    for (const read of unquotedReadings(sent)) for (const text of spellingsOf(read)) texts.add(text)
   const values = Array.from(texts, (text) => numberValues(decodedText(text, isQuoted), isNumber))
   const [only = []] = values
   return values.length === 1 ? only : [...new Set(values.flat())]

@@ -33,10 +33,11 @@ function addPair(values: DecodedValues, pair: string, matchesName: NameTest): vo
   const equals = pair.indexOf('=', start)
   if (equals === -1) return
   if (matchesName(pair.slice(start, equals))) addValue(values, pair.slice(equals + 1))
-  // For qs, the name of `user[a=b]=1` ends after the bracket.
-  const bracket = pair.search(/(?:\]|%5D)=/i)
-  const after = pair.indexOf('=', bracket)
-  if (bracket > equals && matchesName(pair.slice(start, bracket))) addValue(values, pair.slice(after + 1))
+  // For qs, the name of `user[a=b]=1` ends after the bracket; before version 6.12.2 the bracket must not be escaped.
+  for (const bracket of new Set([pair.indexOf(']='), pair.search(/(?:\]|%5D)=/i)])) {
+    const after = pair.indexOf('=', bracket)
+    if (bracket > equals && matchesName(pair.slice(start, bracket))) addValue(values, pair.slice(after + 1))
+  }
 }
 
 function addValue(values: DecodedValues, sent: string): void {

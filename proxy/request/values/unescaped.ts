@@ -29,6 +29,34 @@ export function unescapedText(sent: string, isQuoted: boolean): string {
 
 const scratch = Buffer.allocUnsafeSlow(2048)
 
+/**
+ * Returns what a quoted text is to backends that unquote it before they decode it, after they have decoded it once, and so on, each decoded
+ * to the end. They may differ: in `\36%33` the backslash stands for the next digit, or for a byte with two digits more.
+ *
+ * @param sent one character per byte
+ * @returns one character per byte
+ */
+export function unquotedReadings(sent: string): ReadonlySet<string> {
+  const decoded = Buffer.from(sent, 'latin1')
+  const readings = new Set<string>()
+  let length = decoded.length
+  for (let round = 0; round <= MAX_ROUNDS; round++) {
+    const read = Buffer.from(decoded.subarray(0, length))
+    const unquoted = unquote(read, length)
+    const end = unescape(read, unquoted === unchanged ? length : unquoted, true)
+    readings.add(read.toString('latin1', 0, end))
+    let isChanged = false
+    for (const pass of passes) {
+      const next = pass(decoded, length)
+      if (next === unchanged) continue
+      isChanged = true
+      length = next
+    }
+    if (!isChanged) break
+  }
+  return readings
+}
+
 /** @returns the new length */
 function unescape(bytes: Buffer, length: number, isQuoted: boolean): number {
   let end = length

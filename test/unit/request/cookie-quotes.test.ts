@@ -22,3 +22,27 @@ test('a cookie with escaped quotes counts for the client that WebOb reads', () =
     }),
   )
 })
+
+test('a cookie with an escape in an escape counts for the client that is read, whether it is unquoted or decoded first', () => {
+  // `%25` and digits may become an escape, and a backslash with them one for a byte.
+  const pieces = fc.array(fc.constantFrom('%25', '%36', '%33', '\\', '3', '6', 'a'), { maxLength: 8 })
+  const readers = [
+    (sent: string) =>
+      sent.replace(/\\([0-3][0-7]{2})|\\([^])/g, (_, byte?: string, other: string = '') =>
+        byte === undefined ? other : String.fromCharCode(Number.parseInt(byte, 8)),
+      ),
+    (sent: string) =>
+      sent.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+  ]
+  fc.assert(
+    fc.property(pieces, fc.constantFrom(...readers), (sent, read) => {
+      const value = `a${sent.join('')}z`
+      // No client is identified by a value with a backslash.
+      fc.pre(!value.includes('\\\\'))
+      const counted = cookieValues(`sid=${value}`, 'sid', 100)
+      expect(counted).toEqual(
+        expect.arrayContaining([...valuesOf(read(value), { isQuoted: true, isNumber: false })]),
+      )
+    }),
+  )
+})

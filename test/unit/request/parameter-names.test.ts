@@ -13,3 +13,8 @@ test.each(['m.users', 'm.x.user', 'm[0].user', 'm[]user', 'm.', 'm[', '.', '!', 
   'another name does not: %s',
   (name) => expect(queryValues(`/?${name}=abc`, 'user', 8)).toEqual([]),
 )
+
+test.each(['user%5B%5D=[user]=abc', 'user[a=b]=abc', 'user[a=b%5D=abc'])(
+  'a name ends after a bracket, escaped or not: %s',
+  (query) => expect(queryValues(`/?${query}`, 'user', 8)).toContain('abc'),
+)
