@@ -15,6 +15,11 @@ type Reader = (value: string) => string | undefined
 
 const skipOthers = (text: string): string => text.replace(/[^A-Za-z0-9+/]/g, '')
 const contentOf = (word = ''): string | undefined => /^[\w-]+\.[\w-]+(?=\.)/.exec(word)?.[0]
+/** A name for the token that a word is. Its header and payload alone are another word, without a signature. */
+const tokenIn = (word: string | undefined): string | undefined => {
+  const content = contentOf(word)
+  return content && `the token ${content}`
+}
 const utf8 = (bytes: string): string => Buffer.from(bytes, 'latin1').toString()
 const blanksOfGo = /\p{White_Space}+/u
 const trimmedByGo = (text: string): string => text.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, '')
@@ -30,14 +35,14 @@ const readers: Readonly<Record<string, Reader>> = {
   "the text after Bearer, as Go's strings.TrimSpace leaves it": (value) =>
     trimmedByGo(utf8(value).replace(/^Bearer /, '')),
   "a token after Bearer, as Go's strings.TrimSpace leaves it": (value) =>
-    contentOf(trimmedByGo(utf8(value).replace(/^Bearer/, ''))),
+    tokenIn(trimmedByGo(utf8(value).replace(/^Bearer/, ''))),
   'the last word': (value) => value.split(/\s+/).at(-1),
-  'a token in the second word': (value) => contentOf(value.split(' ')[1]),
-  'a token after Bearer': (value) => contentOf(/bearer\s+(\S+)/i.exec(value)?.[1]),
-  'a token in the text left without Bearer': (value) => contentOf(value.replace('Bearer ', '')),
+  'a token in the second word': (value) => tokenIn(value.split(' ')[1]),
+  'a token after Bearer': (value) => tokenIn(/bearer\s+(\S+)/i.exec(value)?.[1]),
+  'a token in the text left without Bearer': (value) => tokenIn(value.replace('Bearer ', '')),
   "the text left by Python's replace": (value) => value.replaceAll('Bearer ', ''),
   "the text left by PHP's str_ireplace": (value) => value.replaceAll(/bearer/gi, '').trim(),
-  "a token in the text left by Python's replace": (value) => contentOf(value.replaceAll('Bearer ', '')),
+  "a token in the text left by Python's replace": (value) => tokenIn(value.replaceAll('Bearer ', '')),
   "user and password in the text left by Java's replace": (value) =>
     /^basic /i.test(value) ? decoded(skipOthers(value.replaceAll('Basic ', ''))) : undefined,
   "the token that Laravel's bearerToken returns": (value) =>
@@ -54,7 +59,7 @@ const readers: Readonly<Record<string, Reader>> = {
 
 const usual = known.map(({ scheme, word, client }) => {
   const [key = ''] = credentialKeys(`${scheme} ${word}`)
-  return { key, reads: new Set([scheme === 'Basic' ? client : (contentOf(word) ?? word)]) }
+  return { key, reads: new Set([scheme === 'Basic' ? client : (tokenIn(word) ?? word)]) }
 })
 
 describe('credentials', () => {

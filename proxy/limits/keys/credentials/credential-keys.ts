@@ -36,6 +36,7 @@ const usualParameter =
 /** A JSON Web Token in the usual form of issuers. */
 const usualToken = /^[\w-]+\.[\w-]+\.[\w-]*$/
 const scheme = /^(?:basic|bearer|jwt|token)$/i
+const basicScheme = /^[\t \x85\xa0]*basic/i
 const endsWithScheme = /(?:bearer|^basic|^jwt|^token)$/i
 const LENGTH_OF_BEARER = 'Bearer '.length
 /** A word of this length is long enough to be a secret, so that no two clients have the same by chance. */
@@ -78,6 +79,10 @@ export function readCredentials(value: string): Credentials {
     if (spaced !== text) addCredentials(found, spaced)
     addCredentials(found, text)
   }
+  // `replace('Basic ', '')` of Java removes the name wherever it occurs; the rest is decoded.
+  if (joined && joined.length > 0 && basicScheme.test(value))
+    for (const decoded of joined.flatMap((text) => decodings(withoutBlanksAround(text))))
+      addUser(found.keys, decoded, true)
   return found
 }
 
