@@ -29,7 +29,7 @@ export function withDeviceCookies(
 ): string[] {
   const kept = [...hidden.withoutSetCookies(fields)]
   if (!options.devices || mayBeShared(request, kept) || isPostedByOtherSite(request)) return kept
-  if (!tellsOutcome(status, request.headers)) return kept
+  if (!tellsOutcome(status, request)) return kept
   const isSecure = options.scheme === 'https' || (peer.trusted && wasSentOverHttps(request))
   const cookies = request.headers.cookie ?? ''
   const onIssued = (policy: Policy): void => options.telemetry.deviceIssued(policy)

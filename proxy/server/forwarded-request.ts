@@ -16,7 +16,6 @@ import {
   withRequestedUnits,
 } from '../limits/costs/requested-charges.ts'
 import { Settlement } from '../limits/costs/settlement.ts'
-import { tellsOutcome } from '../request/outcome.ts'
 import type { RequestedCharges } from '../limits/verdict.ts'
 import type { SentBody } from '../limits/keys/body/body-values.ts'
 import type { Charge, PolicyState } from '../limits/limiter.ts'
@@ -148,7 +147,7 @@ export class ForwardedRequest {
       limitHeaders,
       hidden: charges.flatMap(({ policy }) => hiddenHeaders(policy)),
       requestBytes: () => this.delivery?.sentBytes ?? 0,
-      tellsOutcome: (status: number) => tellsOutcome(status, request.headers),
+      request,
       onUnread: (policy: Policy, reason: UnreadCost) => {
         telemetry.costUnread(policy, reason)
         onCostUnread(policy, reason, report.requestId)

@@ -10,6 +10,7 @@ import {
   type StatusRange,
 } from '../../policy.ts'
 import { singleParts } from '../../policy/partition.ts'
+import { hidesOutcome, tellsOutcome, type OutcomeSource } from '../../request/outcome.ts'
 import type { UnreadCost } from '../../telemetry/telemetry.ts'
 import { createBodyReader, unitsFrom, type BodyReader } from './body-reader.ts'
 import { pathOf, pathsIn, unitsBy, type Units } from './cost-source.ts'
@@ -32,8 +33,8 @@ export type SettlementOptions = {
   readonly onUnread: (policy: Policy, reason: UnreadCost) => void
   /** Bytes of the request's body that were sent to the backend. */
   readonly requestBytes: () => number
-  /** Whether the status code of the response says how the request has ended; always, if undefined. */
-  readonly tellsOutcome?: (status: number) => boolean
+  /** Without headers in a replay, as logs have none. */
+  readonly request: OutcomeSource
 }
 
 /**
@@ -112,10 +113,12 @@ export class Settlement {
 
   /** Under a rule by account, calls whose outcome the status does not say count: any of them may be a failed sign-in. */
   #mayBeIn(ranges: readonly StatusRange[], status: number, { charge }: Reservation): boolean {
-    if (includesStatus(ranges, status)) return true
+    const { request } = this.#options
     return (
+      includesStatus(ranges, status) ||
       charge.isBatch === true ||
-      (countsByAccount(charge.policy) && this.#options.tellsOutcome?.(status) === false)
+      hidesOutcome(status, request.method) ||
+      (countsByAccount(charge.policy) && !tellsOutcome(status, request))
     )
   }
 

@@ -198,7 +198,11 @@ class LogReplay {
     }
     if (decision.outcome !== 'allowed' || !decision.states.some(({ reservation }) => reservation))
       return 'passed'
-    const settlement = new Settlement({ limiter: this.#limiter, ...settlesSilently }, decision.states)
+    const request = { method: logged.method, headers: {} }
+    const settlement = new Settlement(
+      { limiter: this.#limiter, request, ...settlesSilently },
+      decision.states,
+    )
     this.#pending.push(this.#clockMs + (logged.durationMs ?? 0), () => {
       if (logged.status !== undefined) settlement.onHead(headOf(logged.status))
       settlement.finish()

@@ -50,6 +50,7 @@ function charge(
       limitHeaders: () => [],
       onUnread: (_, reason) => void reasons.push(reason),
       requestBytes: () => 300,
+      request: { method: 'POST', headers: {} },
     },
     [{ policy, reservation, remaining: 0, resetMs: 0 } as never],
   )
