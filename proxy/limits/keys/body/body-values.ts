@@ -9,7 +9,7 @@ import { readJsonValues } from './json/json-values.ts'
 import { readLooseJson } from './json/loose-json.ts'
 import { isWideText, wideTextOf } from './json/wide-text.ts'
 import { readMultipartValues } from './multipart/multipart-values.ts'
-import type { BodyNames } from './names/body-names.ts'
+import { operationsField, type BodyNames } from './names/body-names.ts'
 import { UnusualBytes } from './unusual-bytes.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
@@ -132,10 +132,26 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   // The body need not be multipart even if its type is: Rack then reads it as a form.
   const mayBeForm = kind === 'form' || !text.startsWith('--')
   if (mayBeForm && text.includes('=')) found.push(readFormValues(text, names))
-  if (kind === 'multipart' || (kind === undefined && text.includes('--')))
-    found.push(readMultipartValues(text, contentType, names))
+  if (kind === 'multipart' || (kind === undefined && text.includes('--'))) {
+    const fields = readMultipartValues(text, contentType, names)
+    found.push(fields, ...readOperations(fields, reading))
+  }
   return found.length > 0 ? found : [nothingOf(names, undefined)]
 }
+
+/** Reads the GraphQL requests in a multipart body as if they were the body, if rules look for their members. */
+function readOperations(fields: Read, { names, isWhole }: Reading): Read[] {
+  const number = names.numberOf(operationsField)
+  const texts = number === undefined ? noTexts : new Set(textsOf(fields[number]))
+  // Few texts: a part has several only if parsers differ in where it ends.
+  if (texts.size > MAX_OPERATIONS)
+    return [nothingOf(names, undefined).map((each) => ({ ...each, isCut: true }))]
+  return Array.from(texts, (text) => readJsonValues(text, names, isWhole) ?? readLooseJson(text, names))
+}
+
+const noTexts: ReadonlySet<string> = new Set()
+/** Maximum texts to read as GraphQL requests; each can be as long as the body. */
+const MAX_OPERATIONS = 4
 
 /** Many backends read JSON regardless of the `Content-Type`: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
 const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/

@@ -9,7 +9,7 @@ import { bodyFormatOf } from './body-format.ts'
 import { readBodyValues, type SentBody, type ValueSources } from './body-values.ts'
 import type { Findings, FoundValue } from './found-values.ts'
 import { isPlainText, readPartOf, UnusualBytes } from './unusual-bytes.ts'
-import type { BodyNames, BodyPart } from './names/body-names.ts'
+import { operationsField, type BodyNames, type BodyPart } from './names/body-names.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
 
@@ -18,9 +18,8 @@ const MIN_CHARACTERS = 64
 
 /** The body of a request, for rules that count by it. It is read once for all names of all rules. */
 export class KeyBody {
-  /** Whether a backend may read the body as a JSON array, the requests of a batch, of which there may be only one. */
-  readonly isBatch: boolean
   readonly #sources: ValueSources
+  readonly #isArray: boolean
   /** Whether the body has an unknown coding. It is then read as sent, and also counts by address. */
   readonly #hasUnknownCoding: boolean
   readonly #names: BodyNames
@@ -47,7 +46,17 @@ export class KeyBody {
     const unpacked = 'bytes' in sent ? unpack(sent.bytes, format.codings) : undefined
     const cookies = linesOf(rawHeaders, 'cookie').join('; ')
     this.#sources = { sent, unpacked, format, target, cookies }
-    this.isBatch = beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
+    this.#isArray = beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
+  }
+
+  /**
+   * Whether a backend may read the body, or a part of it, as a JSON array, the requests of a batch, of which there may be only one.
+   */
+  get isBatch(): boolean {
+    return (
+      this.#isArray ||
+      this.find(operationsField).values.some(({ text }) => beginsArray(Buffer.from(text, 'latin1')))
+    )
   }
 
   /**

@@ -3,7 +3,7 @@ import { charsetsIn, isBeyondAscii } from '../../../../request/values/charsets.t
 import { decodedText } from '../../../../request/values/lenient-text.ts'
 import { isDamagedBase64, textsOf } from './part-texts.ts'
 import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
-import type { BodyNames } from '../names/body-names.ts'
+import { operationsField, type BodyNames } from '../names/body-names.ts'
 import type { FormNames } from '../names/form-names.ts'
 import { FEW_NAMES, namesIn } from '../names/part-names.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
@@ -84,6 +84,8 @@ class PartSearch {
   readonly unread: (UnreadKey | undefined)[] = []
   readonly #text: string
   readonly #names: FormNames
+  /** The number of the name of the part with a GraphQL request; -1 if no rule looks for one. */
+  readonly #operations: number
   #parts = 0
   /** The number of parts with each name. */
   readonly #partCounts: number[]
@@ -108,6 +110,7 @@ class PartSearch {
     this.#text = text
     this.#boundaries = boundaries
     this.#names = names.form
+    this.#operations = names.numberOf(operationsField) ?? -1
     this.found = new FoundLists(names.count, MAX_VALUES)
     this.#partCounts = Array.from({ length: names.count }, () => 0)
     // With several boundaries, the body is ambiguous in any case.
@@ -272,9 +275,9 @@ class PartSearch {
     }
   }
 
-  #contentsFrom(start: number, ways: readonly NextPlace[] = []): string[] {
+  #contentsFrom(start: number, ways: readonly NextPlace[] = [], maxBytes = MAX_CONTENT): string[] {
     const ends = new Set(
-      ways.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + MAX_CONTENT)),
+      ways.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + maxBytes)),
     )
     const contents: string[] = []
     for (const end of ends)
@@ -283,7 +286,9 @@ class PartSearch {
   }
 
   #readPart({ head: range, starts }: Part, matched: ReadonlyMap<number, boolean>): void {
-    const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i])))
+    // An account may be anywhere in a GraphQL request.
+    const maxBytes = matched.has(this.#operations) ? Infinity : MAX_CONTENT
+    const contents = new Set(starts.flatMap((start, i) => this.#contentsFrom(start, this.#ends[i], maxBytes)))
     const [start = 0] = starts
     const byHead = new Map<PartHead, readonly string[]>()
     for (const [name, isExtra] of matched) {

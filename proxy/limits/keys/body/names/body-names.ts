@@ -11,6 +11,15 @@ export type BodyPart = SinglePart & { readonly kind: 'body' }
 export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_method'] }
 
 /**
+ * The part of a multipart body with a GraphQL request, or a batch of them, in JSON. GraphQL Yoga, Hot Chocolate, Strawberry and async-graphql
+ * read it (GraphQL multipart request specification).
+ */
+export const operationsField: BodyPart = { kind: 'body', name: 'operations', path: ['operations'] }
+
+/** The members of a GraphQL request. */
+const graphqlMembers: ReadonlySet<string> = new Set(['query', 'variables', 'operationname', 'extensions'])
+
+/**
  * The names that rules look for in a body, so that a single pass finds all of them. Each reader gets them in the form that it needs, with
  * the same numbers.
  */
@@ -79,7 +88,10 @@ const MAX_SETS = 256
 let known: Known = { after: new WeakMap() }
 let sets = 0
 
-/** Returns the names in the keys of policies, and the field that devices depend on. They are cached per set of policies. */
+/**
+ * Returns the names in the keys of policies, the field that devices depend on, and the one that can hold a GraphQL request. They are cached
+ * per set of policies.
+ */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'device'>[]): BodyNames {
   let at = known
   for (const { partition, device } of policies) {
@@ -93,6 +105,8 @@ export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'devic
   }
   const parts = policies.flatMap(({ partition }) => bodyPartsOf(partition))
   if (policies.some(({ device }) => device)) parts.push(methodField)
+  if (parts.some(({ path: [first = ''] }) => graphqlMembers.has(foldedLetters(first))))
+    parts.push(operationsField)
   return (at.names = new BodyNames(parts))
 }
 
