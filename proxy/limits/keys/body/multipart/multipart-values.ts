@@ -75,6 +75,8 @@ const disposition = /content-disposition[^\x21-\x7e]*:/gi
  */
 const otherNaming = /content-(?:id|type)[^\x21-\x7e]*:(?:(?!\r\n\r\n)\s)*/gi
 const headerEnd = /\r?\n(?![ \t])|\r(?![\n \t])|$/g
+/** A reference to a form among the arguments of a server action, as in `["$K1"]`. The client chooses the text after `K`. */
+const serverForm = /(?:\$|\\u0024)(?:K|\\u004b)/i
 const crlfBlank = '\r\n\r\n'
 const blankLine = /\r?\n\r?\n|\r\r/g
 
@@ -94,6 +96,8 @@ class PartSearch {
   #unusual = 0
   /** Bytes of heads and contents scanned so far. They overlap only in hostile bodies. */
   #bytes = 0
+  /** Whether React may take fields such as `_1_email` for those of a form. */
+  readonly #hasServerAction: boolean
   /** Whether the last part read is the field `_charset_`. */
   #isCharsetField = false
   #isBeyondAscii: boolean | undefined
@@ -110,6 +114,7 @@ class PartSearch {
     this.#text = text
     this.#boundaries = boundaries
     this.#names = names.form
+    this.#hasServerAction = serverForm.test(text)
     this.#operations = names.numberOf(operationsField) ?? -1
     this.found = new FoundLists(names.count, MAX_VALUES)
     this.#partCounts = Array.from({ length: names.count }, () => 0)
@@ -243,11 +248,24 @@ class PartSearch {
       const name = by === undefined || mayBeCharsetField(sent) ? decodedText(sent, false) : sent
       this.#isCharsetField ||= name === charsetField
       by ??= this.#names.ofDecoded(name)
+      if (this.#hasServerAction) by = [...by, ...this.#namesAfterPrefix(sent)]
       for (const number of by) if (!this.found.isCutFor(number)) matched.set(number, false)
       for (const number of this.#names.ofModel(sent, 0, sent.length))
         if (!this.found.isCutFor(number) && !matched.has(number)) matched.set(number, true)
     }
     return matched
+  }
+
+  /** The names that a name may mean for React, which the client's prefix precedes, any text between underscores. */
+  #namesAfterPrefix(sent: string): number[] {
+    const names: number[] = []
+    let at = sent.length
+    for (let words = 0; words < MAX_WORDS && at > 0; words++) {
+      at = sent.lastIndexOf('_', at - 1)
+      if (at < 0) break
+      names.push(...(this.#names.ofSent(sent, at + 1, sent.length) ?? []))
+    }
+    return names
   }
 
   /** The names that the rest of a line may mean. */
@@ -347,6 +365,8 @@ function mayBeCharsetField(name: string): boolean {
 
 const noNames: ReadonlyMap<number, boolean> = new Map()
 
+/** Maximum words, between underscores, of a name in a rule that React may find after a prefix. */
+const MAX_WORDS = 8
 /** Maximum parts to read, of all names together and of one wanted name, and bytes of a part's content. */
 const MAX_PARTS = 1024
 const MAX_PARTS_OF_NAME = 128
