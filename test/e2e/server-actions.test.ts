@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
@@ -50,4 +50,32 @@ test('a field with another word before the name counts for nobody without a serv
   const statuses: number[] = []
   for (let i = 0; i < 3; i++) statuses.push(await signIn('backup_email', 'anna', '[]'))
   expect(statuses).toEqual([200, 200, 200])
+})
+
+describe.each([
+  ['a place in its own object', '[{"email":"$0:0:x","x":"berta"}]'],
+  ['a place, with escapes', String.raw`[{"email":"\u0024\u0030:0:x","x":"berta"}]`],
+  ['an object in another argument', '["$0:1:x",{"x":{"email":"berta"}}]'],
+])('an account that is %s', (_, body) => {
+  const send = async (headers: Record<string, string>): Promise<number> =>
+    (await gateway.send('POST', '/sign-in', { headers, body, from: `127.0.10.${++addresses}` })).status
+
+  test('is refused in the arguments of a server action', async () => {
+    expect(await send({ 'content-type': 'text/plain;charset=UTF-8', 'next-action': 'a' })).toBe(400)
+  })
+
+  test('is a text like any other in another request', async () => {
+    expect(await send({ 'content-type': 'application/json' })).toBe(200)
+  })
+})
+
+test('a text of a server action that begins with a dollar counts as it is', async () => {
+  const headers = { 'content-type': 'text/plain;charset=UTF-8', 'next-action': 'a' }
+  const body = '[{"email":"$$5"}]'
+  const statuses: number[] = []
+  for (let i = 0; i < 3; i++)
+    statuses.push(
+      (await gateway.send('POST', '/sign-in', { headers, body, from: `127.0.10.${++addresses}` })).status,
+    )
+  expect(statuses).toEqual([200, 200, 429])
 })

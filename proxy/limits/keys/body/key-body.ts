@@ -20,6 +20,8 @@ const MIN_CHARACTERS = 64
 export class KeyBody {
   readonly #sources: ValueSources
   readonly #isArray: boolean
+  /** Whether the arguments of a server action refer to each other, so that a value may be anywhere in the body. */
+  readonly #hasReferences: boolean
   /** Whether the body has an unknown coding. It is then read as sent, and also counts by address. */
   readonly #hasUnknownCoding: boolean
   readonly #names: BodyNames
@@ -46,6 +48,10 @@ export class KeyBody {
     const unpacked = 'bytes' in sent ? unpack(sent.bytes, format.codings) : undefined
     const cookies = linesOf(rawHeaders, 'cookie').join('; ')
     this.#sources = { sent, unpacked, format, target, cookies }
+    this.#hasReferences =
+      'bytes' in sent &&
+      linesOf(rawHeaders, 'next-action').length > 0 &&
+      reference.test(sent.bytes.toString('latin1'))
     this.#isArray = beginsArray(unpacked) || ('bytes' in sent && beginsArray(sent.bytes))
   }
 
@@ -71,6 +77,7 @@ export class KeyBody {
   find(part: BodyPart): Findings {
     this.#findings ??= readBodyValues(this.#sources, this.#names)
     const findings = this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
+    if (this.#hasReferences) return { ...findings, isCut: true }
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
@@ -113,6 +120,9 @@ export class KeyBody {
     return [...new Set(readings.flatMap(({ usual, extra }) => [...usual, ...extra]))]
   }
 }
+
+/** A string in JSON that React reads as another place of the arguments, such as `"$0:0:x"`. It writes `"$$5"` for `$5`. */
+const reference = /"(?:\$|\\u0024)(?:[\da-f]|\\u00[36])/
 
 /** 1 for each byte of blanks, and of what UTF-16 and byte order marks have before the first character. */
 const comesBeforeText = new Uint8Array(256)
