@@ -154,6 +154,11 @@ export class Http2Pool implements ServerPool, SessionOwner {
     if (this.queued > 0) this.#serveQueues()
   }
 
+  /** Another connection may be opened in place of the session, which may have long requests to finish. */
+  onGoaway(): void {
+    if (this.queued > 0) this.#serveQueues()
+  }
+
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void {
     this.#sessions.delete(session)
     if (!session.isReady) this.#failWaiting(new UpstreamFailure(kind === 'reset' ? 'refused' : kind, message))

@@ -56,6 +56,8 @@ export type SessionOwner = {
   mayRetire(session: UpstreamSession): boolean
   /** Called when a stream of the session has closed: the client has one stream less, and another request can be sent. */
   onRoom(ended: EndedRequest): void
+  /** Called when the backend has said that it takes no further request on the session. */
+  onGoaway(): void
   /** Called when the session has closed and its requests have failed. */
   onSessionClosed(session: UpstreamSession, kind: FailureKind, message: string): void
 }
@@ -100,6 +102,7 @@ export class UpstreamSession implements StreamOwner {
       this.isRetired = true
       this.blamesRequests = code !== NGHTTP2_NO_ERROR && code !== NGHTTP2_INTERNAL_ERROR
       this.#message = `the backend closed the connection (GOAWAY, code ${code})`
+      owner.onGoaway()
     })
     this.session.on('error', (error: NodeJS.ErrnoException) => {
       this.#message = error.message

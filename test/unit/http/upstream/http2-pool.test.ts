@@ -176,6 +176,28 @@ test('a connection for a request with a large head leaves its place as soon as t
   }
 })
 
+test('a request that waits for a connection that the backend retires gets another one at once', async () => {
+  // Without the sweep.
+  vi.useFakeTimers({ toFake: ['setInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const slow: ServerHttp2Stream[] = []
+  const backend = await startBackend(
+    (stream, to) => {
+      if (to === '/slow') slow.push(stream)
+      else answerAtOnce(stream)
+    },
+    { maxConcurrentStreams: 1 },
+  )
+  const pool = poolFor(backend, { maxConnections: 1 })
+  pool.send(new Exchange('192.0.2.1', '/slow'))
+  await eventually('the only stream is taken', () => expect(slow.length).toBe(1))
+  const waiting = new Exchange('192.0.2.2')
+  pool.send(waiting)
+  expect(pool.queued).toBe(1)
+  backend.goAway()
+  await eventually('it is answered', () => expect(waiting.outcome).toBe('end'))
+})
+
 const client = fc.constantFrom('192.0.2.1', '192.0.2.2', '192.0.2.3')
 const path = fc.constantFrom('/', '/', '/slow')
 const sending = fc.record({ kind: fc.constant('send' as const), client, path, isLarge: fc.boolean() })

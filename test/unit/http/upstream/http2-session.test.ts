@@ -57,6 +57,7 @@ function sessionOn(near: Duplex, exchange: UpstreamExchange, now: () => number):
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
     mayRetire: () => true,
     onRoom: () => undefined,
+    onGoaway: () => undefined,
     onSessionClosed: () => undefined,
   }
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const

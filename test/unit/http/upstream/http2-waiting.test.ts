@@ -85,6 +85,7 @@ async function begin(
       onReady: (ready) => exchanges.forEach((exchange) => ready.begin(exchange)),
       mayRetire: () => false,
       onRoom: () => undefined,
+      onGoaway: () => undefined,
       onSessionClosed: () => undefined,
     },
     {

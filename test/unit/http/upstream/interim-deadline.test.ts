@@ -100,6 +100,7 @@ async function overHttp2(): Promise<Waiting> {
     onReady: (ready: UpstreamSession) => ready.begin(exchange),
     mayRetire: () => false,
     onRoom: () => undefined,
+    onGoaway: () => undefined,
     onSessionClosed: () => undefined,
   }
   const options = { ...timeouts, scheme: 'http', retireAtMs: Infinity, maxRequests: 0 } as const
