@@ -116,7 +116,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   }
 
   #sendLarge(exchange: UpstreamExchange): void {
-    const mayHave = this.#mayHaveLarge(exchange.client)
+    const mayHave = this.#largeShares.allows(exchange.client)
     const session = mayHave ? this.#findUnused() : undefined
     if (session) return this.#begin(session, exchange)
     this.#largeQueue.add(exchange, this.#options.now())?.onFailure(allBusy())
@@ -149,8 +149,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
   }
 
   onRoom(ended: EndedRequest): void {
-    this.#shares.remove(ended.client)
-    if (isLarge(ended)) this.#largeShares.remove(ended.client)
+    this.#sharesFor(ended).remove(ended.client)
     if (this.queued > 0) this.#serveQueues()
   }
 
@@ -167,18 +166,19 @@ export class Http2Pool implements ServerPool, SessionOwner {
 
   /** Gives requests that connections only finish places of their own, so that they take none of the other connections. */
   #resizeShares(): void {
-    let finishing = 0
+    // Each request with a large head is alone on a connection.
+    let finishing = -this.#largeShares.total
     for (const { isRetired, open } of this.#sessions) if (isRetired) finishing += open
     this.#shares.resize(this.#places + Math.min(finishing, this.#options.maxStreams))
   }
 
-  #mayHaveLarge(client: string): boolean {
-    return this.#shares.allows(client) && this.#largeShares.allows(client)
+  /** Requests with large heads have connections of their own, and so take no place of the others. */
+  #sharesFor(request: EndedRequest): ClientShares {
+    return isLarge(request) ? this.#largeShares : this.#shares
   }
 
   #begin(session: UpstreamSession, exchange: UpstreamExchange): void {
-    this.#shares.add(exchange.client)
-    if (isLarge(exchange)) this.#largeShares.add(exchange.client)
+    this.#sharesFor(exchange).add(exchange.client)
     session.begin(exchange)
     // Unless its head was not sent.
     if (session.open === 1 && isLarge(exchange)) session.retire()
@@ -203,7 +203,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
       const session = this.#findUnused()
       let allowed = 0
       const next = this.#largeQueue.take((client) => {
-        const mayHave = this.#mayHaveLarge(client)
+        const mayHave = this.#largeShares.allows(client)
         if (mayHave) allowed++
         return mayHave && session !== undefined
       })

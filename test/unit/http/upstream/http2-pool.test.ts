@@ -198,6 +198,30 @@ test('a request that waits for a connection that the backend retires gets anothe
   await eventually('it is answered', () => expect(waiting.outcome).toBe('end'))
 })
 
+test('a request with a large head is served while others hold all streams', async () => {
+  const slow: ServerHttp2Stream[] = []
+  const backend = await startBackend(
+    (stream, to) => {
+      if (to === '/slow') slow.push(stream)
+      else answerAtOnce(stream)
+    },
+    { maxConcurrentStreams: 2 },
+  )
+  const pool = poolFor(backend, { maxConnections: 1, maxStreams: 1 })
+  for (const address of ['192.0.2.1', '192.0.2.2']) pool.send(new Exchange(address, '/slow'))
+  await eventually('the streams are taken', () => expect(slow.length).toBe(2))
+  for (const address of ['192.0.2.1', '192.0.2.3']) {
+    const large = new Exchange(address, '/', LARGE_BYTES)
+    pool.send(large)
+    await eventually('it is answered', () => expect(large.outcome).toBe('end'))
+  }
+  const waiting = new Exchange('192.0.2.4')
+  pool.send(waiting)
+  expect(pool.queued).toBe(1)
+  for (const stream of slow) answerAtOnce(stream)
+  await eventually('the others have their streams back', () => expect(waiting.outcome).toBe('end'))
+})
+
 const client = fc.constantFrom('192.0.2.1', '192.0.2.2', '192.0.2.3')
 const path = fc.constantFrom('/', '/', '/slow')
 const sending = fc.record({ kind: fc.constant('send' as const), client, path, isLarge: fc.boolean() })
