@@ -36,12 +36,17 @@ export function claimDetails(
 
 /** Empty texts count as absent, as in keys. */
 function textOf(value: unknown): readonly string[] {
-  const isText = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+  const isText = isTextOrNumber(value) || typeof value === 'boolean'
   return isText && value !== '' ? [String(value)] : []
+}
+
+/** Whether a claim is one that rules count by. Large whole numbers are BigInt. */
+export function isTextOrNumber(value: unknown): value is string | number | bigint {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint'
 }
 
 /** NaN if the time is not a number, so that the token is never certainly valid. */
 function timeOf(seconds: unknown, otherwise: number): number {
   if (seconds === undefined) return otherwise
-  return typeof seconds === 'number' ? seconds * 1000 : NaN
+  return typeof seconds === 'number' || typeof seconds === 'bigint' ? Number(seconds) * 1000 : NaN
 }

@@ -3,7 +3,7 @@ import { decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from 'jose'
 import { ownCopy } from '../../../http/message/detach-buffer.ts'
 import type { TableUse, Telemetry } from '../../../telemetry/telemetry.ts'
 import { haveTooManyChecks } from './check-costs.ts'
-import { claimDetails, type ClaimDetails } from './claim-details.ts'
+import { claimDetails, isTextOrNumber, type ClaimDetails } from './claim-details.ts'
 import { exactClaims, type Payload } from './exact-claims.ts'
 import type { KeySet } from './key-set.ts'
 import { RecentlySeen } from './recently-seen.ts'
@@ -276,7 +276,7 @@ function pick(payload: Payload, names: readonly string[], conditionNames: readon
   const claims = new Map<string, string>()
   for (const name of names) {
     const value = Object.hasOwn(payload, name) ? payload[name] : undefined
-    if (typeof value === 'string' || typeof value === 'number') claims.set(name, String(value))
+    if (isTextOrNumber(value)) claims.set(name, String(value))
   }
   if (conditionNames.length === 0) return claims
   return Object.assign(claims, { details: claimDetails(payload, conditionNames) })

@@ -32,7 +32,9 @@ beforeEach(async () => {
   text = await keySetOf(['one', rsa.publicKey], ['two', elliptic.publicKey])
 })
 
-function create(options: { isSecret?: boolean; capacity?: number; claims?: string[] } = {}): TokenVerifier {
+type Options = { isSecret?: boolean; capacity?: number; claims?: string[]; conditionClaims?: string[] }
+
+function create(options: Options = {}): TokenVerifier {
   return new TokenVerifier({
     keySet: { current: () => text, keyMissing: () => (missing += 1) },
     isSecret: false,
@@ -128,6 +130,30 @@ describe('a token that is verified', () => {
       expect(claims).toEqual(new Map([[name, 'gold']]))
     },
   )
+
+  test.each([
+    ['9007199254740993', '9007199254740993'],
+    ['-9007199254740993', '-9007199254740993'],
+    ['100002348117421473', '100002348117421473'],
+    ['18446744073709551616', '18446744073709551616'],
+    ['9007199254740991', '9007199254740991'],
+    // A backend that reads whole numbers takes both for the same user.
+    ['7.0', '7'],
+    ['-0', '0'],
+    ['1e3', '1000'],
+    ['1e21', '1e+21'],
+  ])('a claim that is a large number is not rounded: %s', async (sub, text) => {
+    const payload = `{"iss":"https://issuer.example","aud":"app","sub":${sub},"exp":9223372036854775807}`
+    const token = await new CompactSign(Buffer.from(payload))
+      .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+      .sign(rsa.privateKey)
+    const claims = await create({ conditionClaims: ['sub'] }).claimsOf(sent(token))
+    expect(claims?.get('sub')).toBe(text)
+    expect(claims?.details).toMatchObject({
+      values: new Map([['sub', [text]]]),
+      untilMs: 2 ** 63 * 1000,
+    })
+  })
 
   test('a verified token is read from the cache the second time', async () => {
     const verifier = create()
