@@ -3,7 +3,7 @@ import type { SlowClients } from '../http/connection/slow-clients.ts'
 import type { Banning } from '../limits/clients/banning.ts'
 import type { ThrottledClients } from '../limits/clients/throttled-clients.ts'
 import type { RefusalOptions } from '../limits/replies.ts'
-import type { HeldBodyMemory } from '../http/forward/body/held-body.ts'
+import type { BodyMemory } from '../http/forward/body/body-memory.ts'
 import type { CorsHeaders } from '../http/fields/cors.ts'
 import type { RequestFieldClassifier } from '../http/fields/header-roles.ts'
 import type { CompiledLimits, DecideOptions } from '../limits/verdict.ts'
@@ -47,7 +47,7 @@ export type FixedOptions = HeadOptions &
     readonly banning: Pick<Banning, 'refused'>
     readonly throttledClients: Pick<ThrottledClients, 'record'>
     readonly slowClients: Pick<SlowClients, 'add' | 'finish'>
-    readonly heldBodies: HeldBodyMemory
+    readonly heldBodies: BodyMemory
     /** Maximum bytes of a body to buffer before the request is sent to the backend; 0 disables buffering. */
     readonly requestBuffering: number
     /** Whether `Via` is added to requests; otherwise it is removed from them. */

@@ -12,7 +12,7 @@ import { loadGatewaySettings } from '../../proxy/config/settings.ts'
 import { admitted } from '../../proxy/http/connection/connection-limit.ts'
 import { chooseProtocol } from '../../proxy/http/connection/tls/alpn.ts'
 import { SlowClients } from '../../proxy/http/connection/slow-clients.ts'
-import { HeldBodyMemory } from '../../proxy/http/forward/body/held-body.ts'
+import { createHeldBodyMemory } from '../../proxy/http/forward/body/held-body.ts'
 import { createRequestClassifier } from '../../proxy/http/fields/header-roles.ts'
 import { HeaderList } from '../../proxy/http/message/header-list.ts'
 import type { HandlerOptions } from '../../proxy/server/handler-options.ts'
@@ -115,7 +115,7 @@ beforeAll(async () => {
     hasPlans: false,
     hasBodyRules: false,
     readsBodies: false,
-    heldBodies: new HeldBodyMemory(),
+    heldBodies: createHeldBodyMemory(),
     requestBuffering: 0,
     corsHeaders: () => [],
     refusals: { everyRule: undefined, ofRules: new Map() },

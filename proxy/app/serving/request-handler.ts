@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../../../shared/log.ts'
 import { doAtOnce, type Steps } from '../../../shared/steps.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
-import { HeldBodyMemory } from '../../http/forward/body/held-body.ts'
+import type { BodyMemory } from '../../http/forward/body/body-memory.ts'
+import { createHeldBodyMemory } from '../../http/forward/body/held-body.ts'
 import type { ForwarderOptions } from '../../http/forward/forward.ts'
 import type { ClientTable } from '../../limits/clients/client-table.ts'
 import { compileTableInSteps, type RequestTable } from '../../limits/request-table.ts'
@@ -169,8 +170,8 @@ function composeForwarder(
   }
 }
 
-function composeHeldBodies(telemetry: HandlerDeps['telemetry']): HeldBodyMemory {
-  const memory = new HeldBodyMemory()
+function composeHeldBodies(telemetry: HandlerDeps['telemetry']): BodyMemory {
+  const memory = createHeldBodyMemory()
   telemetry.observeTable('held-bodies', () => memory.readUse())
   return memory
 }

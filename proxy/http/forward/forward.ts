@@ -73,7 +73,9 @@ export class Forwarding implements UpstreamExchange {
       isWantedBy: (connection) => this.#connection === connection && connection.isWritable,
       overLimit: () => this.#rejectBody(),
     }
-    this.#body = request.hasContent ? new RequestBody(request, options.maxBodyBytes, hooks, held) : undefined
+    this.#body = request.hasContent
+      ? new RequestBody(request, options.maxBodyBytes, hooks, held, this.client)
+      : undefined
   }
 
   /** Aborts the request to the backend and drops the rest of its response. Nothing is reported for it any more. */

@@ -1,51 +1,20 @@
 import { detachBuffer } from '../../message/detach-buffer.ts'
 import type { ClientRequest } from '../../message/client-request.ts'
-import type { TableUse } from '../../../telemetry/telemetry.ts'
+import { BodyMemory } from './body-memory.ts'
 
-/** The maximum bytes of held bodies, of all clients together and of one client. */
+/** Bytes of the held bodies of all clients together. */
 const TOTAL_BYTES = 64 * 1024 * 1024
-const CLIENT_BYTES = TOTAL_BYTES / 4
 const SMALLEST_ROOM = 1024
 /** A body that is a small part of a read larger than this is copied, so that it does not keep the whole read in memory. */
 const MAX_SMALL_READ = 4 * 1024
 
-/**
- * The memory for held bodies. One client gets at most a quarter of it, and no more than remains free, as with `ClientShares`. Four clients
- * together get four fifths, and no matter how many clients hold bodies, some memory is left for the next one.
- */
-export class HeldBodyMemory {
-  readonly #ofClients = new Map<string, number>()
-  #bytes = 0
-  #denials = 0
-
-  /** Returns whether there is room. */
-  reserve(client: string, bytes: number): boolean {
-    const ofClient = (this.#ofClients.get(client) ?? 0) + bytes
-    const free = TOTAL_BYTES - this.#bytes - bytes
-    if (ofClient > Math.min(CLIENT_BYTES, free)) {
-      this.#denials += 1
-      return false
-    }
-    this.#bytes += bytes
-    this.#ofClients.set(client, ofClient)
-    return true
-  }
-
-  release(client: string, bytes: number): void {
-    this.#bytes -= bytes
-    const left = (this.#ofClients.get(client) ?? 0) - bytes
-    if (left > 0) this.#ofClients.set(client, left)
-    else this.#ofClients.delete(client)
-  }
-
-  /** `evictions` counts the bodies that did not fit. */
-  readUse(): TableUse {
-    return { size: this.#bytes, capacity: TOTAL_BYTES, evictions: this.#denials }
-  }
+/** The memory for held bodies: 64 MiB, of which one client gets a quarter. */
+export function createHeldBodyMemory(): BodyMemory {
+  return new BodyMemory(TOTAL_BYTES, TOTAL_BYTES / 4)
 }
 
 export type HeldBodyOptions = {
-  readonly memory: HeldBodyMemory
+  readonly memory: BodyMemory
   /** The client whose share of the memory is used: an IPv4 address or an IPv6 network. */
   readonly client: string
   /** Maximum bytes to hold. The part of a longer body that has arrived is buffered, and the rest is not read yet. */

@@ -24,6 +24,7 @@ export class RequestBody implements TransferredBody {
   readonly #maxBytes: number
   readonly #hooks: BodyHooks
   readonly #held: HeldBody | undefined
+  readonly #client: string
   /** The length of the body: declared by the client, or known from a held body that is whole; undefined if unknown. */
   readonly length: number | undefined
   #bytes = 0
@@ -36,12 +37,20 @@ export class RequestBody implements TransferredBody {
   /**
    * @param maxBytes 0 means no limit
    * @param held the part of the body that was read before the request was decided
+   * @param client whose share of the memory for retries is used
    */
-  constructor(request: ClientRequest, maxBytes: number, hooks: BodyHooks, held: HeldBody | undefined) {
+  constructor(
+    request: ClientRequest,
+    maxBytes: number,
+    hooks: BodyHooks,
+    held: HeldBody | undefined,
+    client: string,
+  ) {
     this.#request = request
     this.#maxBytes = maxBytes
     this.#hooks = hooks
     this.#held = held
+    this.#client = client
     this.length = declaredLength(request) ?? held?.wholeBytes
   }
 
@@ -82,7 +91,7 @@ export class RequestBody implements TransferredBody {
   sendTo(connection: UpstreamChannel, head: UpstreamRequest): void {
     const stream = connection.writeHead(head, () => this.release())
     const isRetry = this.#retryBuffer !== undefined
-    this.#retryBuffer ??= new RetryBuffer()
+    this.#retryBuffer ??= new RetryBuffer(this.#client)
     for (const piece of this.#retryBuffer.pieces) connection.write(piece)
     const transfer = new BodyTransfer(this, this.#request, connection, stream)
     this.#transfer = transfer

@@ -1,11 +1,12 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { HeldBody, HeldBodyMemory } from '../../../../proxy/http/forward/body/held-body.ts'
+import type { BodyMemory } from '../../../../proxy/http/forward/body/body-memory.ts'
+import { createHeldBodyMemory, HeldBody } from '../../../../proxy/http/forward/body/held-body.ts'
 import type { ClientRequest } from '../../../../proxy/http/message/client-request.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-function hold(memory: HeldBodyMemory, client = '192.0.2.1') {
+function hold(memory: BodyMemory, client = '192.0.2.1') {
   const stream = new PassThrough()
   const read: (Buffer | string)[] = []
   const options = { memory, client, maxBytes: 64 * 1024, guard: (step: () => void) => step() }
@@ -15,7 +16,7 @@ function hold(memory: HeldBodyMemory, client = '192.0.2.1') {
 
 describe('a body that is held back', () => {
   test('a body that is held back is read once it is complete, and can be taken once', async () => {
-    const memory = new HeldBodyMemory()
+    const memory = createHeldBodyMemory()
     const { stream, held, read } = hold(memory)
     stream.write('{"a"')
     await turn()
@@ -32,7 +33,7 @@ describe('a body that is held back', () => {
 
   test('the only piece of a body is counted with the memory that it keeps, and copied if that is much', async () => {
     const keptBytes = async (read: number, body: number): Promise<number> => {
-      const memory = new HeldBodyMemory()
+      const memory = createHeldBodyMemory()
       const { stream, read: bodies } = hold(memory)
       Object.assign(stream, { complete: true, bufferedBytes: 0 })
       stream.end(Buffer.from(new ArrayBuffer(read), read - body))
@@ -46,7 +47,7 @@ describe('a body that is held back', () => {
   })
 
   test('the only pieces of many bodies cannot use up the memory for all', async () => {
-    const memory = new HeldBodyMemory()
+    const memory = createHeldBodyMemory()
     const answers: string[] = []
     for (let i = 0; i < 300; i++) {
       const { stream, read } = hold(memory)
@@ -60,7 +61,7 @@ describe('a body that is held back', () => {
   })
 
   test('a body larger than the limit is not read further', async () => {
-    const { stream, held, read } = hold(new HeldBodyMemory())
+    const { stream, held, read } = hold(createHeldBodyMemory())
     stream.write(Buffer.alloc(64 * 1024))
     await turn()
     expect(read).toEqual([])
@@ -74,7 +75,7 @@ describe('a body that is held back', () => {
   })
 
   test('a held body in single bytes takes no more memory than in one piece', async () => {
-    const memory = new HeldBodyMemory()
+    const memory = createHeldBodyMemory()
     const { stream, read } = hold(memory)
     for (let sent = 0; sent < 5000; sent++) {
       stream.write('x')
@@ -87,7 +88,7 @@ describe('a body that is held back', () => {
   })
 
   test('a dropped body is read to its end', async () => {
-    const memory = new HeldBodyMemory()
+    const memory = createHeldBodyMemory()
     const { stream, held, read } = hold(memory)
     stream.write('a part')
     await turn()
@@ -101,7 +102,7 @@ describe('a body that is held back', () => {
 })
 
 test('clients together cannot exhaust the memory for held bodies, however many they begin', async () => {
-  const memory = new HeldBodyMemory()
+  const memory = createHeldBodyMemory()
   const fill = async (client: string): Promise<number> => {
     for (let bodies = 0; ; bodies++) {
       const { stream, read } = hold(memory, client)

@@ -48,6 +48,7 @@ describe('the body of a request', () => {
       0,
       { isWantedBy: () => true, overLimit: () => undefined },
       undefined,
+      '192.0.2.1',
     )
     body.sendTo(channelTo(stream), upstreamRequest({ hasBody: true }))
     await new Promise<void>((resolve) => process.nextTick(resolve))
@@ -72,7 +73,7 @@ describe('the body of a request', () => {
         true,
       )
       const hooks = { isWantedBy: () => true, overLimit: () => undefined }
-      const body = new RequestBody(request, 0, hooks, undefined)
+      const body = new RequestBody(request, 0, hooks, undefined, '192.0.2.1')
       const begin = (): { failing: Writable; text: () => string } => {
         const written: string[] = []
         const failing = new Writable({
@@ -108,7 +109,7 @@ describe('the body of a request', () => {
     )
     fc.assert(
       fc.property(fc.array(piece, { minLength: 1, maxLength: 60 }), (texts) => {
-        const kept = new RetryBuffer()
+        const kept = new RetryBuffer('192.0.2.1')
         let expected = ''
         for (const text of texts) {
           const hasRoom = expected.length + text.length <= 64 * 1024
@@ -127,12 +128,22 @@ describe('the body of a request', () => {
     )
   })
 
-  test('the body of a request gives back the memory that all share, however it was kept', () => {
+  test('one client takes half of the memory for retries, many clients no more than all, and bodies give it back', () => {
+    const keep = (clients: readonly string[]): number[] => {
+      const kept: RetryBuffer[] = []
+      const counts = clients.map((client) => {
+        const bodies = Array.from({ length: 257 }, () => new RetryBuffer(client))
+        kept.push(...bodies)
+        return bodies.filter((body) => body.add(Buffer.alloc(64 * 1024))).length
+      })
+      for (const body of kept) body.release()
+      return counts
+    }
     for (let round = 0; round < 3; round++) {
-      const bodies = Array.from({ length: 257 }, () => new RetryBuffer())
-      const room = bodies.map((kept) => kept.add(Buffer.alloc(64 * 1024)))
-      expect(room.filter(Boolean)).toHaveLength(256)
-      for (const kept of bodies) kept.release()
+      expect(keep(['192.0.2.1'])).toEqual([128])
+      expect(keep(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4'])).toEqual([128, 64, 32, 16])
+      const counts = keep(Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`))
+      expect(counts.reduce((sum, count) => sum + count)).toBe(255)
     }
   })
 })
