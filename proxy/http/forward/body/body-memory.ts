@@ -1,8 +1,8 @@
 import type { TableUse } from '../../../telemetry/telemetry.ts'
 
 /**
- * Memory for bodies that all clients share. One client gets at most its maximum, and no more than remains free, as with `ClientShares`. Four
- * clients together get four fifths at most, and no matter how many clients use the memory, some is left for the next one.
+ * Memory for bodies that all clients share. One client gets at most its maximum, and no more than remains free, as with `ClientShares`. No
+ * matter how many clients use the memory, some is left for the next one.
  */
 export class BodyMemory {
   readonly #totalBytes: number
