@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Charge } from '../../../limiter.ts'
-import { inOneWrite, runScript, type RedisClient } from '../run-script.ts'
+import { errorCodeOf } from '../errors.ts'
+import { inOneWrite, type RedisClient } from '../run-script.ts'
 import { PolicyArguments } from '../scripts/policy-arguments.ts'
 import { renewScript } from '../scripts/settle.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
@@ -116,7 +117,12 @@ export class InFlightRequests {
     })
   }
 
-  async #send(names: readonly string[]): Promise<void> {
+  /**
+   * Sends these requests, except those that have ended.
+   *
+   * @param isKnown whether Redis is expected to know the script
+   */
+  async #send(names: readonly string[], isKnown = true): Promise<void> {
     const policies = new PolicyArguments()
     const keys: string[] = []
     const renewed: string[] = []
@@ -129,11 +135,16 @@ export class InFlightRequests {
     }
     if (keys.length === 0) return
     const sent = names.filter((name) => this.#unsent.delete(name))
+    const keysAndArguments = [...keys, ...policies.toArguments(), ...renewed]
+    const { source, sha1 } = renewScript
     try {
-      await runScript(this.#redis, renewScript, keys.length, [...keys, ...policies.toArguments(), ...renewed])
+      if (isKnown) await this.#redis.evalsha(sha1, keys.length, keysAndArguments)
+      else await this.#redis.eval(source, keys.length, keysAndArguments)
     } catch (error) {
       for (const name of sent) if (this.#charges.has(name)) this.#unsent.add(name)
-      throw error
+      if (errorCodeOf(error) !== 'NOSCRIPT') throw error
+      // Not by `runScript`, which would add the requests again whose end was sent meanwhile.
+      await this.#send(names, false)
     }
   }
 }
