@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { startBackend } from '../support/http/backend.ts'
 import { send, startGateway } from '../support/gateway/gateway.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
@@ -295,21 +295,106 @@ test('event ids continue after a restart of the gateway', async () => {
   expect((await eventWhere(resumed, () => true)).id).toBe(before.id + 42)
 })
 
-test('to undo an unban bans the client under the rules that it was banned under, not from everything', async () => {
-  const gateway = await startHosted(await settings())
-  const bans = async (): Promise<unknown> => (await askOperator(gateway, 'GET', '/api/bans')).body
+describe('Undo', () => {
   const client = { ip: '192.0.2.7' }
-  await askOperator(gateway, 'POST', '/api/clients/ban', { client, policy: 'api', for: '1h' })
-  const { click, textOf, unban } = await loadActions(gateway)
-  await unban({ client, policy: null, expiresSeconds: 600 })
-  expect(await bans()).toEqual({ total: 0, bans: [] })
-  click('undo')
-  await eventually('the page says so', () => expect(textOf('told')).toMatch(/ is banned again$/))
-  expect(await bans()).toMatchObject({ total: 1, bans: [{ client, policy: 'api', by: 'operator' }] })
+
+  async function open() {
+    const gateway = await startHosted(await settings())
+    const post = (path: string, body: object) => askOperator(gateway, 'POST', `/api/clients/${path}`, body)
+    const list = async (name: 'bans' | 'overrides'): Promise<unknown> =>
+      ((await askOperator(gateway, 'GET', `/api/${name}`)).body as Record<string, unknown>)[name]
+    const { click, textOf, ...actions } = await loadActions(gateway)
+    const undo = async (told: RegExp): Promise<void> => {
+      click('undo')
+      await eventually('the page says so', () => expect(textOf('told')).toMatch(told))
+    }
+    return { post, list, undo, ...actions }
+  }
+
+  test('to undo an unban bans the client under the rules that it was banned under, not from everything', async () => {
+    const { post, list, undo, unban } = await open()
+    await post('ban', { client, policy: 'api', for: '1h' })
+    await unban({ client, policy: null })
+    expect(await list('bans')).toEqual([])
+    await undo(/ is banned again$/)
+    expect(await list('bans')).toMatchObject([{ client, policy: 'api', by: 'operator' }])
+  })
+
+  test('to undo an unban brings back each ban with its own end and reason', async () => {
+    const { post, list, undo, unban } = await open()
+    await post('ban', { client, policy: 'api', for: '1h', reason: 'scraping' })
+    await post('ban', { client, for: '10m' })
+    await unban({ client, policy: null })
+    await undo(/ is banned again$/)
+    await eventually('both bans are back', async () => expect(await list('bans')).toHaveLength(2))
+    expect(await list('bans')).toEqual(
+      expect.arrayContaining([
+        { client, policy: 'api', by: 'operator', reason: 'scraping', expiresSeconds: about(3600) },
+        { client, policy: null, by: 'operator', expiresSeconds: about(600) },
+      ]),
+    )
+  })
+
+  test('to undo a ban leaves the bans under rules, and brings back the ban that it had replaced', async () => {
+    const { post, list, undo, ban } = await open()
+    await post('ban', { client, policy: 'api', for: '2h' })
+    await ban({ client })
+    await undo(/ is not banned any more$/)
+    expect(await list('bans')).toMatchObject([{ client, policy: 'api' }])
+    await post('ban', { client, for: '1d', reason: 'scraping' })
+    await ban({ client })
+    await undo(/ is banned again$/)
+    expect(await list('bans')).toEqual(
+      expect.arrayContaining([
+        { client, policy: null, by: 'operator', reason: 'scraping', expiresSeconds: about(86_400) },
+      ]),
+    )
+  })
+
+  test('to undo another limit brings back the limit that the client had before', async () => {
+    const { post, list, undo, setOverride } = await open()
+    await post('override', { client, policy: 'api', requests: 50, for: '1d', label: 'Acme' })
+    await setOverride({ client, policy: 'api', requests: 100, for: '1h' })
+    await undo(/ has 50 requests again$/)
+    expect(await list('overrides')).toEqual([
+      { client, policy: 'api', requests: 50, label: 'Acme', expiresSeconds: about(86_400) },
+    ])
+  })
+
+  test('a change of another operator meanwhile is not undone', async () => {
+    const { post, list, undo, ...actions } = await open()
+    await actions.ban({ client })
+    await post('ban', { client, for: '1d', reason: 'scraping' })
+    await undo(/^Not undone/)
+    expect(await list('bans')).toMatchObject([{ reason: 'scraping' }])
+    await actions.unban({ client, policy: null })
+    await post('ban', { client, for: '2d', reason: 'again' })
+    await undo(/^Not undone/)
+    expect(await list('bans')).toMatchObject([{ reason: 'again', expiresSeconds: about(172_800) }])
+    await actions.setOverride({ client, policy: 'api', requests: 100, for: '1h' })
+    await post('override', { client, policy: 'api', requests: 7, for: '1h' })
+    await undo(/^Not undone/)
+    await actions.removeOverride({ client, policy: 'api' })
+    await post('override', { client, policy: 'api', requests: 8, for: '1h' })
+    await undo(/^Not undone/)
+    expect(await list('overrides')).toMatchObject([{ requests: 8 }])
+  })
 })
 
+/** These seconds, of which fewer than 50 have passed. */
+function about(seconds: number): unknown {
+  return expect.closeTo(seconds, -2) as unknown
+}
+
+type Named = { readonly client: object; readonly policy: string | null }
+
 type Actions = {
-  readonly unban: (ban: { client: object; policy: string | null; expiresSeconds: number }) => Promise<boolean>
+  readonly ban: (named: Pick<Named, 'client'>) => Promise<boolean>
+  readonly unban: (named: Named) => Promise<boolean>
+  readonly setOverride: (
+    override: Named & { readonly requests: number; readonly for: string },
+  ) => Promise<boolean>
+  readonly removeOverride: (named: Named) => Promise<boolean>
 }
 
 type StubElement = { readonly focus: () => void; readonly addEventListener: unknown; textContent?: string }
@@ -337,9 +422,13 @@ async function loadActions({
     fetch(`http://127.0.0.1:${adminPort}/${path}`, options)
   vi.stubGlobal('fetch', here)
   const actions = pathToFileURL(join(import.meta.dirname, '../../proxy/admin/page/browser/actions.js')).href
-  const { unban } = (await import(actions)) as Actions
+  // A module of its own for each gateway, whose buttons call its own actions.
+  const { ban, unban, setOverride, removeOverride } = (await import(`${actions}?${adminPort}`)) as Actions
   return {
+    ban,
     unban,
+    setOverride,
+    removeOverride,
     click: (id) => listeners.get(`click ${id}`)?.(),
     textOf: (id) => getElementById(id)?.textContent,
   }

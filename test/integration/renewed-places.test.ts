@@ -32,7 +32,7 @@ test(
     const [first, second, third] = decisions.flatMap(reservationsOf)
     if (!first || !second || !third) throw new Error('nothing was reserved')
     const key = `sluice:1:{${partitionKey}}:exports:in-flight`
-    const readNames = (): Promise<string[]> => redis.zrange(key, 0, -1)
+    const readNames = (): Promise<string[]> => redis.zrange(key, '0', '-1')
     const readUnknownScripts = async (): Promise<number> =>
       Number(/^errorstat_NOSCRIPT:count=(\d+)/m.exec(await redis.info('errorstats'))?.[1] ?? 0)
 

@@ -35,13 +35,15 @@ class BanApi {
     return failure ?? { banned: bans.map((entry) => describeBan({ entry, leftMs: forMs })) }
   }
 
-  async unban(about: Asked<'unbanned'>): Promise<object> {
+  /** Without a policy, lifts all bans of the client; if it is null, the ban from everything only. */
+  async unban({ client, policy }: Asked<'unbanned'>): Promise<object> {
+    const about = { client, policy: policy ?? undefined }
     const listed = await this.#options.entries.list('ban')
     const bans = this.#bansOf(about, undefined)
-    const shown = this.#bansShownAs(about, listed)
+    const shown = this.#bansShownAs({ client, policy }, listed)
     if (bans instanceof ErrorReply && shown.length === 0) return bans
     const meant = bans instanceof ErrorReply ? [...shown] : [...bans, ...shown]
-    if (about.policy === undefined) meant.push(...this.#bansUnderRules(about.client, listed))
+    if (policy === undefined) meant.push(...this.#bansUnderRules(client, listed))
     const lifted = await removeEntries(this.#options.entries, meant)
     if (lifted instanceof ErrorReply) return lifted
     return {
@@ -53,11 +55,16 @@ class BanApi {
   }
 
   /** Returns the bans that the list shows under this name of a client, including bans under removed rules. */
-  #bansShownAs({ client, policy: name }: About, listed: readonly TimedEntry<Ban>[]): readonly Ban[] {
+  #bansShownAs(
+    { client, policy: name }: Asked<'unbanned'>,
+    listed: readonly TimedEntry<Ban>[],
+  ): readonly Ban[] {
     const key = listedKeyOf(client, this.#options.addresses)
     return listed
       .map(({ entry }) => entry)
-      .filter((entry) => entry.partitionKey === key && (name === undefined || entry.policy === name))
+      .filter(
+        (entry) => entry.partitionKey === key && (name === undefined || (entry.policy ?? null) === name),
+      )
   }
 
   /** Returns the client's bans under single rules. For rules with `ban`, includes bans that this process may not know of yet. */

@@ -50,7 +50,13 @@ export const banned = {
 }
 
 export const unbanned = {
-  schema: question.schema,
+  schema: z.strictObject({
+    client,
+    policy: policy
+      .nullable()
+      .optional()
+      .describe('null lifts the ban from everything, and none under a rule'),
+  }),
   errors: { ...entryErrors, otherwise: errors.questionUnreadable },
 }
 

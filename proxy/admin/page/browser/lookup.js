@@ -74,7 +74,7 @@ function actionsOf({ client, used, mode, bannedSeconds }) {
 }
 
 /** Lifts bans by an operator and by a rule, under all rules and under one. */
-const liftAll = ({ client, bannedSeconds }) => unban({ client, policy: null, expiresSeconds: bannedSeconds })
+const liftAll = ({ client }) => unban({ client, policy: null })
 
 function stateOf({ bannedSeconds, overrideSeconds, exceeded, mode, source, onStoreError }) {
   if (typeof bannedSeconds === 'number') return [`banned for ${formatSeconds(bannedSeconds)}`, 'bad']

@@ -1,4 +1,4 @@
-import { act } from './actions.js'
+import { act, tellChanged } from './actions.js'
 import { at, make } from './dom.js'
 import { nameOf, readClient } from './format.js'
 import { ask, Unauthorized } from './gateway.js'
@@ -62,8 +62,13 @@ async function change(plan) {
 function set({ client, policy, plan }, before) {
   const names = [...new Set(before.map((one) => nameOf(one.client)))].join(', ')
   const done = plan === null ? `${names} has no plan any more` : `${names} has the plan ${plan}`
-  return act('api/clients/plan', { client, plan, ...(policy && { policy }) }, done, async () => {
-    for (const one of before)
+  return act('api/clients/plan', { client, plan, ...(policy && { policy }) }, done, async (reply) => {
+    const owner = ({ client: its, keyedBy }) => JSON.stringify([its, keyedBy])
+    const read = await readPlan(client).catch(() => [])
+    const current = new Map(read.map((one) => [owner(one), one.plan]))
+    const isOurs = reply.clients.every((one) => current.get(owner(one)) === one.plan)
+    if (!isOurs) tellChanged(client)
+    for (const one of isOurs ? before : [])
       await act(
         'api/clients/plan',
         { client: one.client, policy: one.policies[0], plan: one.plan },
