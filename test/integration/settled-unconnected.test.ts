@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { makePolicy, newClient, reservationsOf } from '../support/limiter/limiters.ts'
 import { startRelay } from '../support/network/relay.ts'
-import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
+import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'
@@ -34,6 +34,42 @@ test('requests in flight that end while Redis is not connected do not count any 
     { endMs: 10_000 },
   )
 })
+
+test.each([
+  ['is a replica', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']],
+  [
+    'refuses the right',
+    ['ACL', 'SETUSER', 'default', '-zrem', '-zadd'],
+    ['ACL', 'SETUSER', 'default', '+zrem', '+zadd'],
+  ],
+] as const)(
+  'requests in flight that end while Redis %s do not count any more when it executes commands again',
+  async (_, [begin, ...begins], [end, ...ends]) => {
+    const redis = await startRedisServer()
+    const operator = openRedis(redis.url)
+    const limiter = await openAnsweringLimiter(redis.url)
+    const charges = [{ policy: exports, partitionKey: newClient() }]
+    const decisions = [await limiter.decide(charges), await limiter.decide(charges)]
+
+    await operator.call(begin, ...begins)
+    for (const reservation of decisions.flatMap(reservationsOf)) limiter.settle(reservation, 0)
+    await eventually('Redis is unavailable', async () => {
+      await limiter.decide([{ policy: exports, partitionKey: newClient() }])
+      expect(limiter.storeState()).toBe('unavailable')
+    })
+    await operator.call(end, ...ends)
+
+    await eventually(
+      'another request is allowed',
+      async () => {
+        expect(limiter.storeState()).toBe('available')
+        expect(await limiter.decide(charges)).toMatchObject({ outcome: 'allowed' })
+      },
+      // Redis itself forgets them after 15 seconds.
+      { endMs: 10_000 },
+    )
+  },
+)
 
 test('units that a response costs beyond its reservation are charged if Redis is not connected when it ends', async () => {
   const redis = await startRedisServer()

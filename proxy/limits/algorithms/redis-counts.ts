@@ -58,7 +58,8 @@ export type AlgorithmLua = {
   readonly decide: string
   /**
    * `settle(key, policy, units, ticket)` gives back reserved units to the place that the ticket identifies, and nowhere else.
-   * Negative units are added. The ticket may come from `ticketOf`. Errors are ignored.
+   * Negative units are added. The ticket may come from `ticketOf`. Errors are ignored, except by algorithms that count requests in flight:
+   * they return the error text for which a request has not ended.
    */
   readonly settle: string
   /** `read(key, policy)` returns the used units and the microseconds until more are available, or an error text. Writes nothing new. */

@@ -50,7 +50,8 @@ end
 `,
     settle: `
 function algorithm.settle(key, _, _, name)
-  call('ZREM', key, name)
+  local gone = call('ZREM', key, name)
+  if type(gone) ~= 'number' then return gone.err end
 end
 `,
     read: `

@@ -177,8 +177,9 @@ export class RedisLimiter {
       .catch(() => this.#uninformed.add(node))
   }
 
-  /** Renews all requests in flight on this node. */
+  /** Renews all requests in flight on this node, and sends the ends of others again. */
   renewInFlight(node: string): Promise<void> {
+    this.#settling.sendAgain()
     return this.#inFlight.renew(({ partitionKey }) => this.#nodes.ofClient(partitionKey) === node)
   }
 

@@ -9,16 +9,17 @@ import { script } from '../run-script.ts'
  * KEYS   the counter of each reservation
  * ARGV   the policies, as `PolicyArguments` says; then for each reservation the number of its policy, its ticket, and the units
  *        to give back; negative units are added
- * reply  the number of reservations
+ * reply  the number of reservations, or the error for which a request in flight has not ended
  */
 export const settleScript = script(`${algorithmsLua('settle')}
 ${policiesLua()}
+local refused
 for _, key in ipairs(KEYS) do
   local policy, ticket, units = policies[nextArgument()], nextArgument(), tonumber(nextArgument())
   denied = nil
-  policy.algorithm.settle(key, policy, units, ticket)
+  refused = policy.algorithm.settle(key, policy, units, ticket) or refused
 end
-return #KEYS
+return refused or #KEYS
 `)
 
 /**

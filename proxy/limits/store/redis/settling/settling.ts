@@ -10,9 +10,11 @@ export type Settling = {
   /**
    * Gives back units of a reservation; negative units are added. A settlement is sent once, with all others of this turn of
    * the event loop. If it does not reach Redis, the reserved units stay counted until their window ends. Only ends of requests in flight
-   * are sent again, at the next connection, because they can be executed twice.
+   * are sent again, at the next connection or with `sendAgain`, because they can be executed twice.
    */
   settle(reservation: Reservation, units: number): void
+  /** Sends the ends of requests in flight again that Redis may not have executed. */
+  sendAgain(): void
 }
 
 /** A settlement, as for `Settling.settle`. */
@@ -64,24 +66,38 @@ export function createSettling(options: {
     const size = redis.isCluster ? 1 : SETTLED_IN_COMMAND
     for (let at = 0; at < all.length; at += size) {
       const part = all.slice(at, at + size)
-      const policies = new PolicyArguments()
-      const keys: string[] = []
-      const settled: string[] = []
-      for (const { reservation, units } of part) {
-        const policy = describe(reservation)
-        keys.push(keyOf(policy, reservation.charge.partitionKey))
-        settled.push(policies.numberOf(policy), String(reservation.ticket), String(units))
-      }
-      const args = [...keys, ...policies.toArguments(), ...settled]
-      runScript(redis, settleScript, keys.length, args).catch((error: unknown) => {
-        keepEnds(part)
-        // After other errors it is unknown whether the command was executed, so it is not sent again.
-        if (hasCountedNothing(error)) notExecuted(part)
-      })
+      const { keyCount, keysAndArguments } = toCommand(part, describe)
+      runScript(redis, settleScript, keyCount, keysAndArguments).then(
+        (reply) => {
+          // Redis has refused an end: a replica does, and a user without the right.
+          if (typeof reply === 'string') keepEnds(part)
+        },
+        (error: unknown) => {
+          keepEnds(part)
+          // After other errors it is unknown whether the command was executed, so it is not sent again.
+          if (hasCountedNothing(error)) notExecuted(part)
+        },
+      )
     }
   }
 
   redis.on('ready', sendAgain)
   if (redis.isCluster) onConnected(redis, sendAgain)
-  return { settle: (reservation, units) => settle([{ reservation, units }]) }
+  return { settle: (reservation, units) => settle([{ reservation, units }]), sendAgain }
+}
+
+/** What `settleScript` gets. */
+function toCommand(
+  part: readonly SettledUnits[],
+  describe: (reservation: Reservation) => RedisPolicy,
+): { readonly keyCount: number; readonly keysAndArguments: string[] } {
+  const policies = new PolicyArguments()
+  const keys: string[] = []
+  const settled: string[] = []
+  for (const { reservation, units } of part) {
+    const policy = describe(reservation)
+    keys.push(keyOf(policy, reservation.charge.partitionKey))
+    settled.push(policies.numberOf(policy), String(reservation.ticket), String(units))
+  }
+  return { keyCount: keys.length, keysAndArguments: [...keys, ...policies.toArguments(), ...settled] }
 }
