@@ -107,7 +107,11 @@ export function readMatchPaths(path: string, use: PathUse): MatchPaths | string 
   if (kept.length > 0) mistake ??= addKept({ ...found, mayClimb: true }, kept)
   if (mistake !== undefined) return mistake
   const [matchPath = '/', ...otherMatchPaths] = found.readings
-  return { matchPath, otherMatchPaths, shortened: found.shortened }
+  return { matchPath, otherMatchPaths, shortened: unlessEmpty(found.shortened) }
+}
+
+function unlessEmpty(readings: ReadonlySet<string>): ReadonlySet<string> | undefined {
+  return readings.size > 0 ? readings : undefined
 }
 
 /** Returns the path without the characters that some backends drop. */
@@ -132,7 +136,7 @@ function readPlain(texts: readonly string[], hasFormat: boolean): MatchPaths {
     own?.shortened ?? new Set(),
   )
   const [matchPath = '/', ...otherMatchPaths] = readings
-  return { matchPath, otherMatchPaths, shortened: readings.difference(whole) }
+  return { matchPath, otherMatchPaths, shortened: unlessEmpty(readings.difference(whole)) }
 }
 
 type Found = {
@@ -164,8 +168,10 @@ function addDecodings(found: Found, text: string): string | undefined {
 function addKept(found: Found, texts: readonly string[]): string | undefined {
   const whole = found.readings.difference(found.shortened)
   for (const text of texts) {
-    const mistake = addReadingsOfOne(found, text) ?? addReadingsOfOne(found, decodedAgain(text))
-    if (mistake !== undefined) return mistake
+    for (const decoding of [text, ...cuts(text).map(decodedAgain)]) {
+      const mistake = addReadingsOfOne(found, decoding)
+      if (mistake !== undefined) return mistake
+    }
   }
   for (const reading of found.readings) if (!whole.has(reading)) found.shortened.add(reading)
   return undefined

@@ -72,13 +72,16 @@ export const pathReaders: Readonly<Record<string, PathReader>> = {
   },
   /** Bottle 0.13: decodes PATH_INFO, and drops the bytes that are not UTF-8. */
   bottle: (path) => tidy(decode(path).replaceAll('\ufffd', '').split('/')),
-  /** The same front controller with `filter_var($url, FILTER_SANITIZE_URL)`. Only for names of which some character is left. */
+  /**
+   * The same front controller with `filter_var($url, FILTER_SANITIZE_URL)`. Only for names of which some character is left, and not only
+   * dots: those were resolved before, and no route has a name of dots.
+   */
   sanitized: (path) => {
     const target = resolveMerged(decode(path))
     const read = target && decode(endAt(target, /&/).replaceAll('+', ' '))
-    return read?.split('/').some((name) => /^[^!-~]+$/.test(name))
-      ? undefined
-      : read && tidy(read.replace(/[^!-~]/g, '').split('/'))
+    if (!read || read.split('/').some((name) => /^[^!-~]+$/.test(name))) return undefined
+    const names = read.replace(/[^!-~]/g, '').split('/')
+    return names.some((name) => /^\.+$/.test(name)) ? undefined : tidy(names)
   },
   /** IIS: decodes, treats a backslash as a slash, resolves dot segments. */
   iis: (path) => resolveMerged(decode(path).replaceAll('\\', '/')),
