@@ -583,6 +583,15 @@ test('connections that only finish responses are bounded, and further requests g
 })
 
 /** A connection on which a hundred requests were reset takes no further request, and stays open while a request on it lasts. */
+test('a connection with a hundred resets serves no further request, even if it is the only one', async () => {
+  const own = await startHttp2Backend(answer)
+  const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '1' })
+  // Node's server would close the connection after a thousand. Each early answer is followed by a reset of the rest of the upload.
+  for (let i = 0; i < 150; i++)
+    expect((await before.send('POST', '/early', { body: 'x'.repeat(200_000) })).status).toBe(413)
+  expect(own.sessions.length).toBe(2)
+})
+
 test('a client that resets many requests while one of its own lasts does not use up the connections', async () => {
   const own = await startHttp2Backend(answer)
   const before = await startHosted({ UPSTREAM_URL: own.url, UPSTREAM_CONNECTIONS: '2' })

@@ -145,7 +145,7 @@ export class Http2Pool implements ServerPool, SessionOwner {
     for (const each of this.#sessions) if (each !== session && each.isRetired && each.open > 0) others++
     // Otherwise a client with long requests could retire all connections by resetting other requests. Requests with large heads have their
     // own bound; they must not keep a connection with many resets in use, which the backend would close.
-    return others - this.#largeShares.total < this.#options.maxConnections - 1
+    return others - this.#largeShares.total < Math.max(1, this.#options.maxConnections - 1)
   }
 
   onRoom(ended: EndedRequest): void {
