@@ -13,11 +13,20 @@ export type ValueReading = {
 }
 
 /** Returns the values that a spelling may stand for, in the form that they count by. */
-export function valuesOf(sent: string, { isQuoted, isNumber }: ValueReading): readonly string[] {
+export function valuesOf(sent: string, reading: ValueReading): readonly string[] {
+  return valuesOfTexts(textsOf(sent, reading), reading)
+}
+
+/** Returns a spelling in each form in which backends may take it before they decode it. */
+function textsOf(sent: string, { isQuoted }: ValueReading): ReadonlySet<string> {
   const texts = new Set(spellingsOf(sent))
   // A quoted cookie may have any character as an octal escape, such as `\000`.
   if (isQuoted && sent.includes('\\'))
     for (const read of unquotedReadings(sent)) for (const text of spellingsOf(read)) texts.add(text)
+  return texts
+}
+
+function valuesOfTexts(texts: ReadonlySet<string>, { isQuoted, isNumber }: ValueReading): readonly string[] {
   const values = Array.from(texts, (text) => numberValues(decodedText(text, isQuoted), isNumber))
   const [only = []] = values
   return values.length === 1 ? only : [...new Set(values.flat())]
@@ -29,6 +38,15 @@ const MAX_SPELLINGS = 8
 /** Maximum occurrences of a name. Reading a value takes a microsecond, and a header has room for thousands. No client sends as many. */
 const MAX_PLACES = 64
 
+/**
+ * Maximum bytes of spellings that are read in many ways: with backslashes and other escapes, or with several characters that databases
+ * ignore. Each byte of them takes up to 0.3 µs.
+ */
+const MAX_MIXED_BYTES = 2048
+/** Spellings with `ß`, or one Greek letter, have as many texts, and may be long. */
+const MAX_USUAL_TEXTS = 2
+const escapedOrBeyondAscii = /[%\0\x80-\xff]/
+
 /** Collects the values, without duplicates, that a backend may read from the texts that were sent. */
 export class DecodedValues {
   readonly #sent = new Set<string>()
@@ -37,6 +55,7 @@ export class DecodedValues {
   readonly #reading: ValueReading
   #places = 0
   #unread = 0
+  #mixedBytes = 0
 
   /** @param maxValues maximum number of values to find */
   constructor(maxValues: number, reading: ValueReading) {
@@ -62,10 +81,25 @@ export class DecodedValues {
   #addSpelling(sent: string): void {
     if (this.#sent.size === this.#sent.add(sent).size) return
     const isDecoded = this.#sent.size <= MAX_SPELLINGS * this.#maxValues
-    for (const value of isDecoded ? valuesOf(sent, this.#reading) : [sent])
-      if (value !== '') this.#values.add(value)
+    for (const value of isDecoded ? this.#read(sent) : [sent]) if (value !== '') this.#values.add(value)
     const json = isDecoded && this.#reading.isQuoted ? jsonCookieText(sent) : undefined
     if (json !== undefined) this.#addSpelling(json)
+  }
+
+  /** Reads a spelling, unless it would take too long: then the client has more values than `maxValues`. */
+  #read(sent: string): readonly string[] {
+    const hasEscapedEscapes = this.#reading.isQuoted && sent.includes('\\') && escapedOrBeyondAscii.test(sent)
+    if (hasEscapedEscapes && !this.#takeMixed(sent.length)) return []
+    const texts = textsOf(sent, this.#reading)
+    if (!hasEscapedEscapes && texts.size > MAX_USUAL_TEXTS && !this.#takeMixed(sent.length)) return []
+    return valuesOfTexts(texts, this.#reading)
+  }
+
+  #takeMixed(bytes: number): boolean {
+    this.#mixedBytes += bytes
+    if (this.#mixedBytes <= MAX_MIXED_BYTES) return true
+    while (!this.isFull) this.addUnread()
+    return false
   }
 
   /** Counts an occurrence of the name. If there are too many, each further one counts as another value. */

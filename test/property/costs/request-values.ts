@@ -47,6 +47,8 @@ const cookies: CostRow = {
       '%CD%85',
       '\xe1\xbe\xb3',
       '\\303\\237',
+      '%E1%BE%B3%00%25u00df\\%2525',
+      '"\\3%2536%E1%BE%B3',
     ],
   ],
   atoms: [

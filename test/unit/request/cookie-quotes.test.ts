@@ -46,3 +46,9 @@ test('a cookie with an escape in an escape counts for the client that is read, w
     }),
   )
 })
+
+test('a cookie with too many bytes of backslashes and other escapes has too many values', () => {
+  expect(cookieValues(`sid=${'a\\%33'.repeat(400)}`, 'sid', 8)).toHaveLength(1)
+  expect(cookieValues(`sid=${'a\\%33'.repeat(420)}`, 'sid', 8).length).toBeGreaterThan(8)
+  expect(cookieValues(`sid="${'a\\054'.repeat(2000)}"`, 'sid', 8)).toHaveLength(1)
+})
