@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test, type TestContext } from 'vitest'
 import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { beginLoad, compareCounts, watchSharing } from '../support/load/limiter-load.ts'
 import { chargeAll, makePolicy, startRedisLimiter, type RunningLimiter } from '../support/limiter/limiters.ts'
@@ -13,14 +13,23 @@ const random = seededRandom(testSeed())
 
 /*
  * A Redis replica takes over from its master while the limiters of two gateways are under load. No request fails. Within two seconds of the
- * election, each limiter knows again what the other counts. No more counts are wrong than docs/redis.md says.
+ * election, each limiter knows again what the other counts. No more counts are wrong than docs/redis.md says. The tests mostly wait, so
+ * several run at a time.
  */
 
 const wide = makePolicy('wide', 1_000_000, 600_000)
 const SHARED_AGAIN_MS = 2000
 
-let limiters: readonly RunningLimiter[] = []
-afterEach(() => limiters.forEach((limiter) => limiter.close()))
+/** The limiters of two gateways, once both are connected. They are closed as the test ends. */
+async function startTwoLimiters(
+  url: string,
+  { onTestFinished }: TestContext,
+): Promise<readonly [RunningLimiter, RunningLimiter]> {
+  const limiters = [startRedisLimiter(url, 100), startRedisLimiter(url, 100)] as const
+  onTestFinished(() => limiters.forEach((limiter) => limiter.close()))
+  await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
+  return limiters
+}
 
 type Failover = {
   readonly url: string
@@ -37,12 +46,13 @@ type LossBetween = (provokedAtMs: number, sharedAgainAtMs: number) => readonly [
 /** For a master that stops: it may have answered commands that it has not replicated yet. */
 const atTheFault: LossBetween = (provokedAtMs) => [provokedAtMs - 100, provokedAtMs + 100]
 
-async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failover): Promise<void> {
-  const [one, other] = [startRedisLimiter(url, 100), startRedisLimiter(url, 100)] as const
-  limiters = [one, other]
-  await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
+async function expectToSurvive(
+  context: TestContext,
+  { url, provoke, isElected, lossBetween }: Failover,
+): Promise<void> {
+  const limiters = await startTwoLimiters(url, context)
   const load = beginLoad(limiters, [wide])
-  const sharing = watchSharing([one, other], wide, load.now)
+  const sharing = watchSharing(limiters, wide, load.now)
   // On a busy machine this may take a while: continue once both limiters share their counts.
   const sharedForMs = (): number => load.now() - (sharing.lastNotSharedAtMs ?? 0)
   await eventually('both count together for a second', () => sharing.looks > 3 && sharedForMs() > 1000)
@@ -57,7 +67,7 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
   await load.stop()
   await sleep(500)
 
-  const { lost, surplus } = await compareCounts(one, load, wide)
+  const { lost, surplus } = await compareCounts(limiters[0], load, wide)
   const sharedAgainMs = Math.max(0, (sharing.lastNotSharedAtMs ?? 0) - electedAtMs)
   const openings = limiters.map(
     ({ telemetry }) => telemetry.breaker.filter((state) => state === 'open').length,
@@ -79,10 +89,10 @@ async function expectToSurvive({ url, provoke, isElected, lossBetween }: Failove
     await eventually('Redis decides', () => limiter.storeState() === 'available')
 }
 
-test('the sentinels replace a master that was killed', async () => {
+test.concurrent('the sentinels replace a master that was killed', async (context) => {
   const trio = await startSentinelTrio()
   const [master] = trio.servers
-  await expectToSurvive({
+  await expectToSurvive(context, {
     url: trio.url,
     provoke: async () => master?.signal('SIGKILL'),
     isElected: async () => (await trio.findMaster()) !== master,
@@ -90,7 +100,7 @@ test('the sentinels replace a master that was killed', async () => {
   })
 })
 
-test('after a failover no more wrong guesses pass than the new master had not counted', async () => {
+test.concurrent('after a failover no more wrong guesses pass than the new master had not counted', async (context) => {
   const quota = 300
   const login = makePolicy('login', quota, 600_000, {
     countStatus: [{ first: 401, last: 401 }],
@@ -98,8 +108,7 @@ test('after a failover no more wrong guesses pass than the new master had not co
   })
   const trio = await startSentinelTrio()
   const [master] = trio.servers
-  limiters = [startRedisLimiter(trio.url, 100), startRedisLimiter(trio.url, 100)]
-  await Promise.all(limiters.map(({ connection }) => connection.connected(5000)))
+  const limiters = await startTwoLimiters(trio.url, context)
   const outcomes = { allowed: 0, refused: 0, unavailable: 0 }
   const askedAtMs: number[] = []
   const admittedAtMs: number[] = []
@@ -156,10 +165,10 @@ test('after a failover no more wrong guesses pass than the new master had not co
   expect(wrong).toBeLessThanOrEqual(quota + forgotten)
 })
 
-test('the sentinels replace a master that hangs while one of them hangs too', async () => {
+test.concurrent('the sentinels replace a master that hangs while one of them hangs too', async (context) => {
   const trio = await startSentinelTrio()
   const [master] = trio.servers
-  await expectToSurvive({
+  await expectToSurvive(context, {
     url: trio.url,
     provoke: async () => {
       trio.sentinels[0]?.signal('SIGSTOP')
@@ -170,10 +179,10 @@ test('the sentinels replace a master that hangs while one of them hangs too', as
   })
 })
 
-test('the sentinels replace a master on request', async () => {
+test.concurrent('the sentinels replace a master on request', async (context) => {
   const trio = await startSentinelTrio()
   const [master] = trio.servers
-  await expectToSurvive({
+  await expectToSurvive(context, {
     url: trio.url,
     provoke: () => trio.tellSentinel('SENTINEL', 'FAILOVER', 'main'),
     isElected: async () => (await trio.findMaster()) !== master,
@@ -182,25 +191,28 @@ test('the sentinels replace a master on request', async () => {
   })
 })
 
-test.each(['SIGKILL', 'SIGSTOP'] as const)('a cluster replaces a master after %s', async (signal) => {
-  const cluster = await startRedisCluster(3, 1)
-  const [master] = cluster.nodes
-  const replica = cluster.nodes[3]
-  await expectToSurvive({
-    url: cluster.url,
-    provoke: async () => master?.signal(signal),
-    isElected: async () => (await replica?.operator.role())?.[0] === 'master',
-    lossBetween: atTheFault,
-  })
-  cluster.close()
-})
+test.concurrent.for(['SIGKILL', 'SIGSTOP'] as const)(
+  'a cluster replaces a master after %s',
+  async (signal, context) => {
+    const cluster = await startRedisCluster(3, 1)
+    const [master] = cluster.nodes
+    const replica = cluster.nodes[3]
+    await expectToSurvive(context, {
+      url: cluster.url,
+      provoke: async () => master?.signal(signal),
+      isElected: async () => (await replica?.operator.role())?.[0] === 'master',
+      lossBetween: atTheFault,
+    })
+    cluster.close()
+  },
+)
 
-test('a cluster replaces a master that hangs just after the other nodes were asked for the slots', async () => {
+test.concurrent('a cluster replaces a master that hangs just after the other nodes were asked for the slots', async (context) => {
   const cluster = await startRedisCluster(3, 1)
   const [master] = cluster.nodes
   const replica = cluster.nodes[3]
   await replica?.operator.config('SET', 'cluster-replica-no-failover', 'yes')
-  await expectToSurvive({
+  await expectToSurvive(context, {
     url: cluster.url,
     provoke: async () => {
       await master?.signal('SIGSTOP')
@@ -215,10 +227,10 @@ test('a cluster replaces a master that hangs just after the other nodes were ask
   cluster.close()
 })
 
-test('a cluster replaces a master on request', async () => {
+test.concurrent('a cluster replaces a master on request', async (context) => {
   const cluster = await startRedisCluster(3, 1)
   const replica = cluster.nodes[3]
-  await expectToSurvive({
+  await expectToSurvive(context, {
     url: cluster.url,
     provoke: async () => replica?.operator.call('CLUSTER', 'FAILOVER'),
     isElected: async () => (await replica?.operator.role())?.[0] === 'master',
