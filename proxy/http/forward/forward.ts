@@ -50,7 +50,7 @@ export function forward(options: ForwarderOptions, forwarded: RequestToForward):
 export class Forwarding implements UpstreamExchange {
   readonly method: string
   readonly client: string
-  cancelled = false
+  isCancelled = false
   readonly #options: ForwarderOptions
   readonly #forwarded: RequestToForward
   readonly #body: RequestBody | undefined
@@ -80,7 +80,7 @@ export class Forwarding implements UpstreamExchange {
 
   /** Aborts the request to the backend and drops the rest of its response. Nothing is reported for it any more. */
   abandon(): void {
-    this.cancelled = true
+    this.isCancelled = true
     this.#body?.release()
     this.#delivery.drop()
     this.#refundIfUnsent()
@@ -92,7 +92,7 @@ export class Forwarding implements UpstreamExchange {
     return (this.#headBytes ??= target.length + upstreamHeaders.bytes)
   }
 
-  get bodyPending(): boolean {
+  get isBodyPending(): boolean {
     return this.#body !== undefined && !this.#body.isHere
   }
 
@@ -126,7 +126,7 @@ export class Forwarding implements UpstreamExchange {
   }
 
   get isRetryable(): boolean {
-    return !this.#body && !this.#delivery.hasBegun && !this.cancelled && idempotentMethods.has(this.method)
+    return !this.#body && !this.#delivery.hasBegun && !this.isCancelled && idempotentMethods.has(this.method)
   }
 
   get #responseHeaders(): readonly string[] {
@@ -166,7 +166,7 @@ export class Forwarding implements UpstreamExchange {
     const { request, response, settlement } = this.#forwarded
     // The gateway has answered meanwhile, for example because the rest of the request could not be parsed.
     if (response.headersSent) {
-      this.cancelled = true
+      this.isCancelled = true
       this.#body?.release()
       throw new ResponseSyntaxError('the request has been answered already')
     }
@@ -227,7 +227,7 @@ export class Forwarding implements UpstreamExchange {
   onFailure(failure: UpstreamFailure): void {
     const { request, response, held, requestId } = this.#forwarded
     this.#connection = undefined
-    if (this.cancelled) return
+    if (this.isCancelled) return
     if (this.#mayRetry(failure)) {
       this.#body?.pauseForRetry()
       this.#options.upstream.retry(this)

@@ -13,11 +13,11 @@ export type UpstreamExchange = {
   /** The client that made the request: connections are shared fairly between clients. */
   readonly client: string
   /** Whether the request was given up, so that no connection needs to be opened for it. Nothing is reported to its client any more. */
-  readonly cancelled: boolean
+  readonly isCancelled: boolean
   /** The size of the request's head, without what the connection adds: target, and names and values of headers. */
   readonly headBytes: number
   /** Whether some of the request's body has not arrived from the client yet. */
-  readonly bodyPending: boolean
+  readonly isBodyPending: boolean
   /** Whether the request asks for another protocol, such as WebSocket, which needs HTTP/1.1. */
   readonly upgrades: boolean
   /**

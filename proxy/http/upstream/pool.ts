@@ -107,7 +107,7 @@ export class UpstreamPool implements ServerPool {
   /** Sends a request over an idle connection, or a new one, or waits for one. */
   send(exchange: UpstreamExchange): void {
     // A short body has usually arrived when this turn of the event loop ends.
-    if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
+    if (!exchange.isBodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
     else setImmediate(() => this.#sendOrWait(exchange))
   }
 
@@ -218,8 +218,8 @@ export class UpstreamPool implements ServerPool {
   }
 
   #sendOrWait(exchange: UpstreamExchange): void {
-    if (exchange.cancelled) return
-    if (!exchange.bodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
+    if (exchange.isCancelled) return
+    if (!exchange.isBodyPending || this.#uploads.allows(exchange.client)) this.#send(exchange)
     else this.#waiting.addUpload(exchange)
   }
 
@@ -241,8 +241,8 @@ export class UpstreamPool implements ServerPool {
       this.#connecting.delete(giveUp)
       const connection = this.#add(socket)
       connection.unanswered = unanswered
-      if (connection.isAccepted || exchange.cancelled) this.#backlog.leave(connection)
-      if (exchange.cancelled) {
+      if (connection.isAccepted || exchange.isCancelled) this.#backlog.leave(connection)
+      if (exchange.isCancelled) {
         connection.client = client
         this.onRequestSent(exchange)
         connection.releaseUnused()
@@ -277,7 +277,7 @@ export class UpstreamPool implements ServerPool {
   #nextQueued(): UpstreamExchange | undefined {
     if (this.#waiting.size === 0) return undefined
     let next = this.#waiting.take(this.#mayConnect)
-    while (next?.bodyPending && !this.#uploads.allows(next.client)) {
+    while (next?.isBodyPending && !this.#uploads.allows(next.client)) {
       this.#waiting.addUpload(next)
       next = this.#waiting.take(this.#mayConnect)
     }

@@ -43,16 +43,16 @@ export class MovingExchange implements UpstreamExchange {
     this.#server.pool.send(this)
   }
 
-  get cancelled(): boolean {
-    return this.#exchange.cancelled
+  get isCancelled(): boolean {
+    return this.#exchange.isCancelled
   }
 
   get headBytes(): number {
     return this.#exchange.headBytes
   }
 
-  get bodyPending(): boolean {
-    return this.#exchange.bodyPending
+  get isBodyPending(): boolean {
+    return this.#exchange.isBodyPending
   }
 
   get upgrades(): boolean {
@@ -109,7 +109,7 @@ export class MovingExchange implements UpstreamExchange {
       return this.#server.pool.retry(this)
     }
     this.#failoverTarget.fail(this.#server, failure)
-    const mayMove = isUnsent(failure.kind) ? !this.cancelled : isServerFault(failure) && this.isRetryable
+    const mayMove = isUnsent(failure.kind) ? !this.isCancelled : isServerFault(failure) && this.isRetryable
     // Choosing a server for a request that stays would take the turn of the next request, which would then go to this one.
     const other = mayMove ? this.#failoverTarget.chooseOther(this.#tried) : undefined
     if (!other) return this.#exchange.onFailure(failure)

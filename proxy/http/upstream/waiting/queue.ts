@@ -98,7 +98,7 @@ export class ExchangeQueue {
         waiting.shift()
         this.#size--
         if (waiting.length === 0) this.#clients.delete(client)
-        if (!first.exchange.cancelled) return first.exchange
+        if (!first.exchange.isCancelled) return first.exchange
       }
     }
     return undefined
@@ -107,7 +107,7 @@ export class ExchangeQueue {
   /** The first exchange whose client is still connected. Removes those before it. */
   #nextOf(waiting: Waiting[]): UpstreamExchange | undefined {
     for (let next = waiting[0]; next; next = waiting[0]) {
-      if (!next.exchange.cancelled) return next.exchange
+      if (!next.exchange.isCancelled) return next.exchange
       waiting.shift()
       this.#size--
     }
@@ -122,7 +122,7 @@ export class ExchangeQueue {
   }
 
   #dropCancelled(): void {
-    this.#remove(({ exchange }) => exchange.cancelled)
+    this.#remove(({ exchange }) => exchange.isCancelled)
   }
 
   #remove(test: (waiting: Waiting) => boolean): UpstreamExchange[] {

@@ -20,7 +20,7 @@ export class Uploads {
 
   /** Called when a request gets its connection. Counts it if some of its body has not arrived. */
   begin(exchange: UpstreamExchange): void {
-    if (!exchange.bodyPending || this.#exchanges.has(exchange)) return
+    if (!exchange.isBodyPending || this.#exchanges.has(exchange)) return
     this.#exchanges.add(exchange)
     this.#shares.add(exchange.client)
   }

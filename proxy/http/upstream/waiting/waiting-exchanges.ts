@@ -68,7 +68,7 @@ export class WaitingExchanges {
 
   /** Takes out the exchanges whose body has arrived while they waited for their turn to upload it. */
   takeUploaded(): readonly UpstreamExchange[] {
-    return this.#uploads.takeWhere(({ bodyPending }) => !bodyPending)
+    return this.#uploads.takeWhere(({ isBodyPending }) => !isBodyPending)
   }
 
   failOverdue(nowMs: number): void {

@@ -45,7 +45,14 @@ function exchange() {
   const channels: UpstreamChannel[] = []
   const told = { onHead: vi.fn(), onEnd: vi.fn() }
   const sent: UpstreamExchange = {
-    ...{ method: 'GET', client: 'a', cancelled: false, headBytes: 0, bodyPending: false, upgrades: false },
+    ...{
+      method: 'GET',
+      client: 'a',
+      isCancelled: false,
+      headBytes: 0,
+      isBodyPending: false,
+      upgrades: false,
+    },
     isRetryable: true,
     start(channel) {
       channels.push(channel)

@@ -17,10 +17,10 @@ class Exchange implements UpstreamExchange {
   readonly method = 'GET'
   readonly client: string
   readonly headBytes: number
-  readonly bodyPending = false
+  readonly isBodyPending = false
   readonly upgrades = false
   readonly isRetryable = false
-  cancelled = false
+  isCancelled = false
   isAnswered = false
   outcome: string | undefined
   readonly #target: string
@@ -52,7 +52,7 @@ class Exchange implements UpstreamExchange {
 
   cancel(): void {
     if (this.outcome !== undefined) return
-    this.cancelled = true
+    this.isCancelled = true
     this.outcome = 'cancelled'
     this.#channel?.abort('the client went away')
   }
@@ -282,8 +282,8 @@ test('every request that a backend answers in the end is answered, in whatever o
       await eventually('all have ended', () => {
         answerSlow()
         // A request on its way when the backend sends GOAWAY is refused. The gateway would send it again.
-        for (const { cancelled, outcome } of exchanges)
-          expect(cancelled ? ['cancelled'] : ['end', 'reset']).toContain(outcome)
+        for (const { isCancelled, outcome } of exchanges)
+          expect(isCancelled ? ['cancelled'] : ['end', 'reset']).toContain(outcome)
         expect(pool.busy).toBe(0)
       })
     }),

@@ -34,9 +34,9 @@ function exchangeThatHears(heard: string[]): UpstreamExchange {
   return {
     method: 'GET',
     client: '192.0.2.1',
-    cancelled: false,
+    isCancelled: false,
     headBytes: 0,
-    bodyPending: false,
+    isBodyPending: false,
     upgrades: false,
     isRetryable: false,
     start: sendWithoutBody,

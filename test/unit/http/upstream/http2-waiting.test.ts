@@ -17,9 +17,9 @@ const FRAMES = 300
 class Exchange implements UpstreamExchange {
   readonly method = 'GET'
   readonly client = '192.0.2.1'
-  readonly cancelled = false
+  readonly isCancelled = false
   readonly headBytes = 0
-  readonly bodyPending = false
+  readonly isBodyPending = false
   readonly upgrades = false
   readonly isRetryable = false
   readonly pieces: Buffer[] = []

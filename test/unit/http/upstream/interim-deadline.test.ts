@@ -32,9 +32,9 @@ function listeningExchange() {
     ...{
       method: 'GET',
       client: 'a',
-      cancelled: false,
+      isCancelled: false,
       headBytes: 0,
-      bodyPending: false,
+      isBodyPending: false,
       upgrades: false,
       isRetryable: true,
     },

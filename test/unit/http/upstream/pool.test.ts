@@ -18,9 +18,9 @@ function post(pool: UpstreamPool): Promise<string> {
       ...{
         method: 'POST',
         client: 'c',
-        cancelled: false,
+        isCancelled: false,
         headBytes: 0,
-        bodyPending: false,
+        isBodyPending: false,
         isRetryable: false,
         upgrades: false,
       },

@@ -3,10 +3,10 @@ import type { UpstreamExchange } from '../../../../proxy/http/upstream/exchange.
 import { UpstreamFailure } from '../../../../proxy/http/upstream/failure.ts'
 import { ExchangeQueue } from '../../../../proxy/http/upstream/waiting/queue.ts'
 
-type Named = UpstreamExchange & { readonly name: string; cancelled: boolean }
+type Named = UpstreamExchange & { readonly name: string; isCancelled: boolean }
 
 function exchange(client: string, name: string): Named {
-  return { client, name, cancelled: false } as Named
+  return { client, name, isCancelled: false } as Named
 }
 
 const endOfTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -53,7 +53,7 @@ test('requests whose client has disconnected are skipped and make room', () => {
   const gone = exchange('a', 'a1')
   queue.add(gone, 0)
   queue.add(exchange('a', 'a2'), 0)
-  gone.cancelled = true
+  gone.isCancelled = true
   expect(queue.add(exchange('a', 'a3'), 0)).toBeUndefined()
   expect(takeAll(queue)).toEqual(['a2', 'a3'])
 })
@@ -71,7 +71,7 @@ test('requests that have waited too long fail', () => {
   queue.add(failing('first', failed), 0)
   queue.add(gone, 0)
   queue.add(failing('second', failed), 500)
-  gone.cancelled = true
+  gone.isCancelled = true
   queue.failOverdue(999, () => tooLate)
   expect(failed).toEqual([])
   queue.failOverdue(1_000, () => tooLate)

@@ -38,9 +38,9 @@ function ask(group: ResolvedGroup): Promise<string> {
     const exchange: UpstreamExchange = {
       method: 'GET',
       client: 'c',
-      cancelled: false,
+      isCancelled: false,
       headBytes: 0,
-      bodyPending: false,
+      isBodyPending: false,
       isRetryable: true,
       upgrades: false,
       start(connection: UpstreamChannel) {

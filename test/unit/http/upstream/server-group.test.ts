@@ -20,7 +20,7 @@ function createServer(name: string, asked: string[], kind?: FailureKind): Server
 }
 
 function createExchange(isRetryable: boolean): UpstreamExchange {
-  return { method: 'GET', client: '', cancelled: false, isRetryable, onFailure: () => undefined } as never
+  return { method: 'GET', client: '', isCancelled: false, isRetryable, onFailure: () => undefined } as never
 }
 
 test.each<[FailureKind, boolean, string]>([
