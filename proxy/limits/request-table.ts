@@ -8,7 +8,7 @@ import { readsBody } from '../policy/partition.ts'
 import type { AddressReader } from '../request/addresses/client-address.ts'
 import type { Geo } from '../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../request/addresses/lists/address-lists.ts'
-import type { HeadOptions } from '../request/request-head.ts'
+import { headOptionsOf, type HeadOptions } from '../request/request-head.ts'
 import { preflightRules } from './rules/preflight-rules.ts'
 import { compileRoutes, type RouteTable, type UpstreamRoute } from './rules/upstream-routes.ts'
 import { compileRulesInSteps } from './rules/rule-table.ts'
@@ -77,11 +77,7 @@ export function* compileTableInSteps(
       hasBodyRules: rules.some(({ policy }) => readsBody(policy)),
     },
     written: rules,
-    head: {
-      maxTargetBytes: settings.maxTargetBytes,
-      maxHeaderCount: settings.maxHeaderCount,
-      upstreamHost: settings.upstreamUrl.host,
-    },
+    head: headOptionsOf(settings),
     routes: routes && {
       table: yield* compileRoutes(
         routes,

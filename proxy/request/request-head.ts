@@ -12,13 +12,25 @@ export const knownMethods = new Set(METHODS)
 
 const hosts = rememberHosts()
 
-export type HeadOptions = {
+export type HeadOptions = HeadBounds & {
+  /** The host for an HTTP/1.0 request without `Host`. */
+  readonly upstreamHost: string
+}
+
+type HeadBounds = {
   /** Maximum bytes of a request's target. */
   readonly maxTargetBytes: number
   /** Maximum number of headers of a request. */
   readonly maxHeaderCount: number
-  /** The host for an HTTP/1.0 request without `Host`. */
-  readonly upstreamHost: string
+}
+
+/** The options of all requests. @param upstreamUrl the backend's, for the host of HTTP/1.0 requests without `Host` */
+export function headOptionsOf({
+  maxTargetBytes,
+  maxHeaderCount,
+  upstreamUrl,
+}: HeadBounds & { readonly upstreamUrl: URL }): HeadOptions {
+  return { maxTargetBytes, maxHeaderCount, upstreamHost: upstreamUrl.host }
 }
 
 /** The method, target and host of a request, as used by rules and forwarded to the backend. */

@@ -12,6 +12,7 @@ import { maxDelayMs } from '../../policy.ts'
 import type { Geo } from '../../request/addresses/geo/geo.ts'
 import type { AddressLists } from '../../request/addresses/lists/address-lists.ts'
 import { createUntrustedProxyWarning } from '../../request/addresses/untrusted-proxy-warning.ts'
+import { headOptionsOf } from '../../request/request-head.ts'
 import { createHandler } from '../../server/exchange.ts'
 import type {
   FixedOptions,
@@ -121,19 +122,17 @@ function composeFixed(settings: GatewaySettings, deps: HandlerDeps): FixedOption
   const { telemetry, onException, isStopping, now, log } = deps
   return {
     ...composeRequestLog(settings, log),
+    ...headOptionsOf(settings),
     entries: deps.clientTable.entries,
     banning: deps.clientTable,
     throttledClients,
     connections: connections.connectionLimit,
     slowClients: connections.slowClients,
-    maxTargetBytes: settings.maxTargetBytes,
-    maxHeaderCount: settings.maxHeaderCount,
     heldBodies: composeHeldBodies(telemetry),
     requestBuffering: settings.requestBuffering,
     telemetry,
     tracing: deps.tracing,
     onException,
-    upstreamHost: settings.upstreamUrl.host,
     addsVia: settings.via,
     scheme: settings.tlsCertFile === undefined ? 'http' : 'https',
     makeRequestId: randomUUID,
