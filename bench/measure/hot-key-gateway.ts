@@ -1,12 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import {
-  chargeAll,
-  makePolicy,
-  startRedisLimiter,
-  waitUntilAnswering,
-} from '../../test/support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../test/support/limiter/charges.ts'
+import { startRedisLimiter, waitUntilAnswering } from '../../test/support/limiter/limiters.ts'
 
 /*
  * A process of `bench/leases.ts`: the limiter of a gateway, whose requests all have one key and are evenly spaced. It reads its task from

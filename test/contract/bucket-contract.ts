@@ -3,14 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import { delayMsOf } from '../../proxy/limits/waiting/delay-of.ts'
 import { withoutDelay, type Policy } from '../../proxy/policy.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  reservationsOf,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce, reservationsOf } from '../support/limiter/decisions.ts'
 import { expectInstants, openSubject, type Instant, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
 

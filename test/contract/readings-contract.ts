@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
 import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 
 const policies = {

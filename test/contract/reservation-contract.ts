@@ -5,14 +5,8 @@ import type { Policy } from '../../proxy/policy.ts'
 import { withRequestedUnits } from '../../proxy/limits/costs/requested-charges.ts'
 import { planKeyName } from '../../proxy/limits/plans/plan-key-name.ts'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  reservationsOf,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce, reservationsOf } from '../support/limiter/decisions.ts'
 import { openSubject, type StartSubject } from '../support/limiter/subject.ts'
 import { eventually } from '../support/wait/eventually.ts'
 

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import { withQuota } from '../../proxy/limits/algorithms/registry.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
 import { expectInstants, openSubject, type Instant, type StartSubject } from '../support/limiter/subject.ts'
 
 function makeSliding(name: string, quota: number, windowMs: number, rest: Partial<Policy> = {}): Policy {

@@ -6,7 +6,8 @@ import { connectRedis } from '../../proxy/limits/store/redis/connecting/connecti
 import type { RedisClient } from '../../proxy/limits/store/redis/run-script.ts'
 import { ADDS_ONCE } from '../../proxy/limits/store/redis/scripts/add-once.ts'
 import { parseRedisUrl } from '../../proxy/limits/store/redis/connecting/url.ts'
-import { limiterOptions, recordLog } from '../support/limiter/limiters.ts'
+import { limiterOptions } from '../support/limiter/limiters.ts'
+import { recordLog } from '../support/limiter/recordings.ts'
 import type { Replica } from './stage.ts'
 
 /* Limiters as they are often built, each broken in one way. The judge must find every defect. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Policy } from '../../proxy/policy.ts'
-import { makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient } from '../support/limiter/charges.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
 import { drawFaults, runFaults, tellFaults, type Fault } from './faults.ts'
 import { judge } from './judge.ts'

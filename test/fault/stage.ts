@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Charge, Decision, Limiter } from '../../proxy/limits/limiter.ts'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
 import { startRelay, type Relay } from '../support/network/relay.ts'
 import { startBreakableRedis, type BreakableRedis } from './breakable-redis.ts'
 import type { Attempt, History, Loss, Trouble } from './history.ts'

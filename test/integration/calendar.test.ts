@@ -9,7 +9,7 @@ import { PolicyArguments } from '../../proxy/limits/store/redis/scripts/policy-a
 import type { RedisScript } from '../../proxy/limits/store/redis/run-script.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { instants } from '../support/calendar/instants.ts'
-import { makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient } from '../support/limiter/charges.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { expiryMs } from '../support/redis/expiry.ts'
 import { freshRedis } from '../support/redis/redis.ts'

@@ -4,15 +4,9 @@ import type { Decision } from '../../proxy/limits/limiter.ts'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import type { Policy } from '../../proxy/policy.ts'
 import { startRelay, type Relay } from '../support/network/relay.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  startRedisLimiter,
-  type RunningLimiter,
-  waitUntilAnswering,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { startRedisLimiter, type RunningLimiter, waitUntilAnswering } from '../support/limiter/limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 import { passes } from '../support/wait/passes.ts'

@@ -12,14 +12,9 @@ import { askOften } from '../support/leases/ask-often.ts'
 import { expectReturned } from '../support/leases/returned-units.ts'
 import { watchForWaiting } from '../support/load/core-time.ts'
 import { createModelCounters } from '../support/leases/model-counters.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  startReplicas,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { startReplicas } from '../support/limiter/limiters.ts'
 import { runs } from '../support/random/runs.ts'
 import {
   closeAfterTest,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { StoreWatch } from '../../proxy/limits/store/redis/checks/store-watch.ts'
-import { recordLog, recordTelemetry } from '../support/limiter/limiters.ts'
+import { recordLog, recordTelemetry } from '../support/limiter/recordings.ts'
 import { closeAfterTest, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import type { RedisServerOptions } from '../support/redis/redis-server.ts'

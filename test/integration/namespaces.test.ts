@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'

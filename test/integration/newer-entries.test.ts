@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ClientEntries } from '../../proxy/limits/clients/client-entries.ts'
 import { RedisEntryStore } from '../../proxy/limits/clients/redis/redis-entry-store.ts'
-import { recordLog } from '../support/limiter/limiters.ts'
+import { recordLog } from '../support/limiter/recordings.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'

@@ -3,16 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { afterInput } from '../../shared/after-input.ts'
 import type { Charge, Decision } from '../../proxy/limits/limiter.ts'
 import { freePort } from '../support/network/ports.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  decideForEach,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce, decideForEach } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { countInRedis } from '../support/redis/count-in-redis.ts'
 import { openAnsweringLimiter, openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { ResetFeed } from '../../proxy/limits/store/redis/feeds/reset-feed.ts'
-import { chargeAll, makePolicy, recordLog } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../support/limiter/charges.ts'
+import { recordLog } from '../support/limiter/recordings.ts'
 import { openRedis } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 

@@ -1,15 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  decideForEach,
-  makePolicy,
-  newClient,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce, decideForEach } from '../support/limiter/decisions.ts'
+import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { atSomePace } from '../support/limiter/paces.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
-import { makePolicy, newClient, reservationsOf } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient } from '../support/limiter/charges.ts'
+import { reservationsOf } from '../support/limiter/decisions.ts'
 import { startRelay } from '../support/network/relay.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

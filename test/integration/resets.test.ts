@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { chargeAll, countAllowed, decideAtOnce, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
 import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter, openRedis, readDocumentedRights } from '../support/redis/redis-limiters.ts'
 import { freshRedis, startRedisServer } from '../support/redis/redis.ts'

@@ -1,11 +1,7 @@
 import { expect, test } from 'vitest'
-import {
-  chargeAll,
-  countAllowed,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { openLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

@@ -3,15 +3,9 @@ import fc from 'fast-check'
 import type { Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PendingCharge } from '../../proxy/limits/store/memory/limiter.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { expiryMs, redisNowUs } from '../support/redis/expiry.ts'
 import { runNode } from '../support/gateway/process.ts'
 import { countInRedis } from '../support/redis/count-in-redis.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, makePolicy, newClient, type RunningLimiter } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { freshRedis } from '../support/redis/redis.ts'
 

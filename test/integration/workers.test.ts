@@ -3,15 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { createWorkerLimiter } from '../../proxy/limits/store/create-limiter.ts'
 import { ServedLimiter } from '../../proxy/limits/store/workers/primary-limiter.ts'
 import type { LimiterPort } from '../../proxy/limits/store/workers/worker-messages.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  limiterOptions,
-  makePolicy,
-  recordLog,
-  recordTelemetry,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { limiterOptions } from '../support/limiter/limiters.ts'
+import { recordLog, recordTelemetry } from '../support/limiter/recordings.ts'
 import { runNode } from '../support/gateway/process.ts'
 
 const login = makePolicy('login', 5, 60_000)

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { slotOf } from '../../proxy/limits/store/redis/deciding/cluster-nodes.ts'
-import { chargeAll, countAllowed, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed } from '../support/limiter/decisions.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 

@@ -2,15 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { MAX_LEASE_AGE_MS } from '../../proxy/limits/store/leases/lease-store.ts'
 import type { Decision } from '../../proxy/limits/limiter.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { closeAfterTest, openLimiter } from '../support/redis/redis-limiters.ts'
 

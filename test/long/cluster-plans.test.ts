@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { slotOf } from '../../proxy/limits/store/redis/deciding/cluster-nodes.ts'
 import type { Decision } from '../../proxy/limits/limiter.ts'
-import { chargeAll, makePolicy, newClient } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 

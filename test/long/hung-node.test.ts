@@ -1,6 +1,8 @@
 import { Cluster } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
-import { decideForEach, makePolicy, startRedisLimiter } from '../support/limiter/limiters.ts'
+import { makePolicy } from '../support/limiter/charges.ts'
+import { decideForEach } from '../support/limiter/decisions.ts'
+import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { eventually } from '../support/wait/eventually.ts'
 

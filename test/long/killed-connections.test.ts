@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { makePolicy, newClient, startRedisLimiter } from '../support/limiter/limiters.ts'
+import { makePolicy, newClient } from '../support/limiter/charges.ts'
+import { startRedisLimiter } from '../support/limiter/limiters.ts'
 import { judge } from '../fault/judge.ts'
 import { openStage } from '../fault/stage.ts'
 

@@ -1,13 +1,8 @@
 import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering } from '../support/limiter/limiters.ts'
 import { freePort } from '../support/network/ports.ts'
 import { startRedisCluster } from '../support/redis/redis-cluster.ts'
 import { closeAfterTest, openLimiter } from '../support/redis/redis-limiters.ts'

@@ -2,15 +2,9 @@ import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import { slotOf } from '../../proxy/limits/store/redis/deciding/cluster-nodes.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
 import { eventually } from '../support/wait/eventually.ts'

@@ -2,14 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { watchForBusyMachine } from '../support/load/busy-machine.ts'
 import { beginLoad, compareCounts } from '../support/load/limiter-load.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  newClient,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import type { RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { openLimiter } from '../support/redis/redis-limiters.ts'
 import { eventually } from '../support/wait/eventually.ts'

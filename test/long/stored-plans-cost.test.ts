@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
 import type { Policy } from '../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../support/limiter/charges.ts'
 import { readCoreTime } from '../support/load/core-time.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'

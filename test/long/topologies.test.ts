@@ -2,17 +2,9 @@ import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limits/limiter.ts'
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  decideForEach,
-  makePolicy,
-  newClient,
-  startRedisLimiter,
-  waitUntilAnswering,
-  type RunningLimiter,
-} from '../support/limiter/limiters.ts'
+import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
+import { countAllowed, decideAtOnce, decideForEach } from '../support/limiter/decisions.ts'
+import { startRedisLimiter, waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { CLOSED_PORT, freePort } from '../support/network/ports.ts'
 import { countInRedis } from '../support/redis/count-in-redis.ts'
 import { startRedisCluster, type RedisCluster } from '../support/redis/redis-cluster.ts'

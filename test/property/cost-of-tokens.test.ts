@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterEach, expect, test, vi } from 'vitest'
 import { TokenVerifier } from '../../proxy/limits/keys/tokens/token-claims.ts'
 import { createTokenReader } from '../../proxy/limits/keys/tokens/token-reader.ts'
-import { makePolicy } from '../support/limiter/limiters.ts'
+import { makePolicy } from '../support/limiter/charges.ts'
 import { runs } from '../support/random/runs.ts'
 
 /*

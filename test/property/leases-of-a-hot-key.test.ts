@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Charge } from '../../proxy/limits/limiter.ts'
 import { seededRandom } from '../support/random/seeded-random.ts'
-import { makePolicy } from '../support/limiter/limiters.ts'
+import { makePolicy } from '../support/limiter/charges.ts'
 import { createModelCounters, type Window } from '../support/leases/model-counters.ts'
 import { ModelGateway, unitsOf } from '../support/leases/model-gateway.ts'
 import { createVirtualTime } from '../support/leases/virtual-time.ts'

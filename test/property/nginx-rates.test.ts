@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MemoryLimiter } from '../../proxy/limits/store/memory/limiter.ts'
-import { chargeAll } from '../support/limiter/limiters.ts'
+import { chargeAll } from '../support/limiter/charges.ts'
 import { runs } from '../support/random/runs.ts'
 import { loadWithFile } from '../support/gateway/settings.ts'
 

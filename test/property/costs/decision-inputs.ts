@@ -9,7 +9,7 @@ import { linesOf } from '../../../proxy/http/message/headers.ts'
 import { acceptsTrailers } from '../../../proxy/http/fields/trailers.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 /** The default of `MAX_HEADER_SIZE`. */
 const headBytes = 16 * 1024

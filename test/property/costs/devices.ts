@@ -6,7 +6,7 @@ import { partitionKeysOf } from '../../../proxy/limits/keys/partition-key.ts'
 import { readPart, type KeySource } from '../../../proxy/limits/keys/part-values.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
 import { openText, type CostRow } from '../../support/cost/row.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 import { wallClockMs } from '../../support/calendar/wall-clock.ts'
 
 /** The default of `MAX_HEADER_SIZE`. */

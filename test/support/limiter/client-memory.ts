@@ -2,7 +2,7 @@ import { ClientEntries } from '../../../proxy/limits/clients/client-entries.ts'
 import { MAX_ENTRIES, readEntry, type ClientEntry } from '../../../proxy/limits/clients/client-entry.ts'
 import { createInFlightCounts } from '../../../proxy/limits/algorithms/concurrency/counts.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
-import { chargeAll, makePolicy } from './limiters.ts'
+import { chargeAll, makePolicy } from './charges.ts'
 
 /*
  * Measures how much of the heap a ban, an override and a request in flight of one more client take, in a process of its own. Prints one

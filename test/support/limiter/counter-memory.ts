@@ -1,6 +1,7 @@
 import { MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
 import { collectGarbage } from '../../../shared/v8-gc.ts'
-import { chargeAll, makePolicy, readTable } from './limiters.ts'
+import { chargeAll, makePolicy } from './charges.ts'
+import { readTable } from './limiters.ts'
 
 /*
  * Fills embedded counters with a million addresses, and then asks for another 30 % of new ones. A process of its own, so that only the

@@ -1,5 +1,6 @@
 import { MemoryLimiter } from '../../../proxy/limits/store/memory/limiter.ts'
-import { chargeAll, makePolicy, readTable } from './limiters.ts'
+import { chargeAll, makePolicy } from './charges.ts'
+import { readTable } from './limiters.ts'
 
 /*
  * Times the decisions of a hundred regular clients while more and more new clients arrive: once with room for the new clients, and once

@@ -1,11 +1,6 @@
-import {
-  chargeAll,
-  countAllowed,
-  decideAtOnce,
-  makePolicy,
-  startRedisLimiter,
-  waitUntilAnswering,
-} from './limiters.ts'
+import { chargeAll, makePolicy } from './charges.ts'
+import { countAllowed, decideAtOnce } from './decisions.ts'
+import { startRedisLimiter, waitUntilAnswering } from './limiters.ts'
 
 /*
  * One replica's limiter in a process of its own, without the rest of a gateway. Asks 300 times at once for each of ten clients, under a

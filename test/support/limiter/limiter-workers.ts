@@ -1,7 +1,9 @@
 import cluster from 'node:cluster'
 import { createEmbeddedLimiter, createWorkerLimiter } from '../../../proxy/limits/store/create-limiter.ts'
 import { ServedLimiter } from '../../../proxy/limits/store/workers/primary-limiter.ts'
-import { chargeAll, countAllowed, decideAtOnce, limiterOptions, makePolicy } from './limiters.ts'
+import { chargeAll, makePolicy } from './charges.ts'
+import { countAllowed, decideAtOnce } from './decisions.ts'
+import { limiterOptions } from './limiters.ts'
 
 /*
  * A primary process with embedded counters and workers that ask it, without the rest of a gateway. Each worker asks

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect } from 'vitest'
 import type { Decision, Limiter } from '../../../proxy/limits/limiter.ts'
 import type { CounterAdmin } from '../../../proxy/limits/store/counter-admin.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, newClient } from './limiters.ts'
+import { chargeAll, newClient } from './charges.ts'
 import { atSomePace } from './paces.ts'
 
 /** One kind of store under test. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, type RunningLimiter } from '../limiter/limiters.ts'
+import { chargeAll } from '../limiter/charges.ts'
+import type { RunningLimiter } from '../limiter/limiters.ts'
 
 /** The results of a continuous load of requests from many clients to several limiters. */
 export type Load = {

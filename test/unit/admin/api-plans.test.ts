@@ -3,7 +3,7 @@ import { createPlanRoutes } from '../../../proxy/admin/api/api-plans.ts'
 import { createMemoryPlans } from '../../../proxy/limits/plans/stored-plans.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { errors } from '../../../shared/error-replies.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 const plans = { quotas: { pro: 50 } }
 const policies = [

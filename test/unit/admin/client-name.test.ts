@@ -4,7 +4,7 @@ import { readClient } from '../../../proxy/cli/operate/client-argument.ts'
 import { partitionParts } from '../../../proxy/config/rules/partition-key.ts'
 import { partName, type SinglePart } from '../../../proxy/policy/partition.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 /** A sample value for each kind of part. */
 const values: Readonly<Record<SinglePart['kind'], { readonly part: SinglePart; readonly value: string }>> = {

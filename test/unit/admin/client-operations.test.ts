@@ -5,7 +5,7 @@ import { createClientTable } from '../../../proxy/limits/clients/client-table.ts
 import { createMemoryPlans } from '../../../proxy/limits/plans/stored-plans.ts'
 import { planKeyName } from '../../../proxy/limits/plans/plan-key-name.ts'
 import { loadWithFile } from '../../support/gateway/settings.ts'
-import { recordLog } from '../../support/limiter/limiters.ts'
+import { recordLog } from '../../support/limiter/recordings.ts'
 
 const table = `
 limits:

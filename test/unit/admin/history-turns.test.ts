@@ -4,7 +4,7 @@ import { History } from '../../../proxy/admin/page/history.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 import { createMetrics } from '../../../proxy/telemetry/metrics/metrics.ts'
 import { leastTime } from '../../support/load/least-time.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 /*
  * Every ten seconds the history reads the counts of all rules. With ten thousand rules that once took 12 to 25 ms of CPU in one turn, which

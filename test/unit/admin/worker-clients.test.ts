@@ -8,7 +8,7 @@ import {
 import { withPlan } from '../../../proxy/limits/algorithms/registry.ts'
 import { toState } from '../../../proxy/limits/store/counter-admin.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 const pro = makePolicy('planned', 10, 60_000, { plans: { claim: 'plan', quotas: { pro: 500 } } })
 const usual = makePolicy('usual', 20, 60_000)

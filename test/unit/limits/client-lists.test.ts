@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { compileClientLists, listedHeaders } from '../../../proxy/limits/clients/lists/client-lists.ts'
 import type { ListEntry, Rule } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 import { asRead } from '../../support/http/as-read.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createLimitHeaders } from '../../../proxy/limits/replies.ts'
 import type { PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 const wide = makePolicy('wide', 100, 60_000)
 const narrow = makePolicy('narrow', 5, 10_000)

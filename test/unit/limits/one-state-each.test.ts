@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createLimitHeaders, oneStateEach } from '../../../proxy/limits/replies.ts'
 import type { PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { makePolicy } from '../../support/limiter/limiters.ts'
+import { makePolicy } from '../../support/limiter/charges.ts'
 
 const a = makePolicy('a', 5, 60_000)
 const b = makePolicy('b', 5, 60_000)

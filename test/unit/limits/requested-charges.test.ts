@@ -5,7 +5,7 @@ import { readsUnits, whyUnread, withRequestedUnits } from '../../../proxy/limits
 import { Http1Request } from '../../../proxy/http/http1/request.ts'
 import type { RequestedUnits } from '../../../proxy/policy.ts'
 import type { UnreadReserve } from '../../../proxy/telemetry/telemetry.ts'
-import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/charges.ts'
 import { runs } from '../../support/random/runs.ts'
 import { asRead } from '../../support/http/as-read.ts'
 

@@ -4,7 +4,7 @@ import {
   type ThrottledClients,
 } from '../../../proxy/limits/clients/throttled-clients.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/charges.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 100, 60_000)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { chargeOverLimit, reportDecision } from '../../../proxy/server/exchange-report.ts'
 import type { Decision, PolicyState } from '../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../support/limiter/charges.ts'
 
 const a = makePolicy('a', 1, 1000)
 const b = makePolicy('b', 1, 1000)

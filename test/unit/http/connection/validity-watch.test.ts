@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { watchCertificate } from '../../../../proxy/http/connection/tls/reload.ts'
 import { ValidityWatch } from '../../../../proxy/http/connection/tls/validity-watch.ts'
-import { recordLog } from '../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../support/limiter/recordings.ts'
 import { certificateFiles, readPair } from '../../../support/network/certificates.ts'
 
 const { cert, key } = readPair('first')

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import type { CalendarWindow, Policy } from '../../../../proxy/policy.ts'
 import { instants } from '../../../support/calendar/instants.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const HOUR_MS = 3_600_000
 /** The monotonic clock, and how far the time of day is ahead of it. */

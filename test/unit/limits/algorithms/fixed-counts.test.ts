@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { WindowCounts, fromFirstRequest } from '../../../../proxy/limits/algorithms/fixed/counts.ts'
 import { KeyIndex, NONE } from '../../../../proxy/limits/algorithms/slots/key-index.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const quota = 1_000_000
 const policies = [100, 1_000, 5_000].map((windowMs) => makePolicy('any', quota, windowMs))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { algorithms, withPlan, withQuota } from '../../../../proxy/limits/algorithms/registry.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const windowMs = 60_000
 const counting = algorithms.filter(({ rule }) => rule.ownField === undefined && !rule.isChosen)

@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Banning, recordRefusal } from '../../../../proxy/limits/clients/banning.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const ban = { after: 1, forMs: 60_000, maxMs: 60_000, scope: 'rule' } as const
 

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createWorkerClientTable } from '../../../../proxy/limits/clients/worker-entries.ts'
-import { makePolicy, recordLog } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
+import { recordLog } from '../../../support/limiter/recordings.ts'
 
 const login = makePolicy('login', 5, 60_000)
 

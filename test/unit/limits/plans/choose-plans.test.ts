@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { choosePlans } from '../../../../proxy/limits/plans/choose-plans.ts'
 import type { ReadClaims } from '../../../../proxy/limits/keys/tokens/token-reader.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const plans = { claim: 'plan', quotas: { trial: 5, free: 20, pro: 1000 } }
 const api = makePolicy('api', 10, 60_000, { plans })

@@ -4,7 +4,7 @@ import { readLateAnswers } from '../../../../proxy/limits/store/late-answers.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import type { PartitionPart, SinglePart } from '../../../../proxy/policy/partition.ts'
 import { planKeyName } from '../../../../proxy/limits/plans/plan-key-name.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const plans = { quotas: { free: 2, pro: 50 } }
 const bucket = makePolicy('bucket', 1, 3_600_000, { algorithm: 'token-bucket', plans })

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Batching } from '../../../../proxy/limits/store/batching.ts'
 import type { RemoteCounters } from '../../../../proxy/limits/store/remote-counters.ts'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 50, 60_000)

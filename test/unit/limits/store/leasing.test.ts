@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
 import { Leasing } from '../../../../proxy/limits/store/leases/leasing.ts'
 import { createModelCounters } from '../../../support/leases/model-counters.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const policy = makePolicy('api', 100, 60_000, { lease: 30, cost: { reserve: 1 } })
 

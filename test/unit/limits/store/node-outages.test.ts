@@ -4,7 +4,7 @@ import { NodeOutages } from '../../../../proxy/limits/store/outage/node-outages.
 import type { RedisLimiter } from '../../../../proxy/limits/store/redis/limiter.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
 import type { RedisClient } from '../../../../proxy/limits/store/redis/run-script.ts'
-import { recordLog } from '../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../support/limiter/recordings.ts'
 import { eventually } from '../../../support/wait/eventually.ts'
 
 test('before the circuit breaker closes, Redis is sent the requests in flight that were admitted until then', async () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { OverLimitCache } from '../../../../proxy/limits/store/over-limit-cache.ts'
 import type { Charge, Decision, PolicyState } from '../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const login = makePolicy('login', 5, 60_000)
 const wide = makePolicy('wide', 100, 30_000)

@@ -4,7 +4,7 @@ import { createThrottledClients } from '../../../../proxy/limits/clients/throttl
 import type { Charge, Decision, Reservation } from '../../../../proxy/limits/limiter.ts'
 import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { decidePartly } from '../../../../proxy/limits/store/outage/partly-away.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 const near = makePolicy('near', 5, 60_000)
 const far = makePolicy('far', 2, 60_000)

@@ -4,7 +4,7 @@ import { MemoryLimiter, type PendingCharge } from '../../../../proxy/limits/stor
 import { PendingRequests } from '../../../../proxy/limits/store/outage/pending-requests.ts'
 import type { RedisNodes } from '../../../../proxy/limits/store/redis/nodes.ts'
 import type { RedisClient } from '../../../../proxy/limits/store/redis/run-script.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 /*
  * Requests admitted without a node are added once, to the node that has the client's counters by then, no matter how often nodes fail, lose

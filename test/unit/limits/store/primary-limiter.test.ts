@@ -3,7 +3,7 @@ import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { ServedLimiter } from '../../../../proxy/limits/store/workers/primary-limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
 import { doAtOnce } from '../../../../shared/steps.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 // The table of limits changes while a worker's requests are in flight, some of them for longer than an hour.
 

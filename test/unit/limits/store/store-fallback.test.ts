@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Charge, Decision } from '../../../../proxy/limits/limiter.ts'
 import { decideWithoutStore } from '../../../../proxy/limits/store/outage/store-fallback.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const local = makePolicy('local', 1, 1000)
 const local2 = makePolicy('local-2', 1, 1000)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { IpcLimiter } from '../../../../proxy/limits/store/workers/worker-limiter.ts'
 import type { Decision } from '../../../../proxy/limits/limiter.ts'
-import { chargeAll, makePolicy } from '../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../support/limiter/charges.ts'
 
 const wide = makePolicy('wide', 1_000_000, 60_000)
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

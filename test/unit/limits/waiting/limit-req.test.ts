@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { delayMsOf } from '../../../../proxy/limits/waiting/delay-of.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 import { createLimitReq } from '../../../support/limiter/limit-req.ts'
 
 /** Rates at which a millisecond is a whole number of nginx's thousandths of a request, so that nginx rounds nothing. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Reservation } from '../../../../proxy/limits/limiter.ts'
 import { TurnQueue, type Waiter } from '../../../../proxy/limits/waiting/turn-queue.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 import { seededRandom } from '../../../support/random/seeded-random.ts'
 import { testSeed } from '../../../support/random/seed.ts'
 

@@ -3,7 +3,7 @@ import { MemoryLimiter } from '../../../../proxy/limits/store/memory/limiter.ts'
 import { Waiting } from '../../../../proxy/limits/waiting/waiting.ts'
 import type { Decision, Limiter, Turn } from '../../../../proxy/limits/limiter.ts'
 import type { Policy } from '../../../../proxy/policy.ts'
-import { makePolicy } from '../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../support/limiter/charges.ts'
 
 // One request each 100 ms; ten may wait for up to a second.
 const paced = makePolicy('paced', 1, 100, {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createAddressReader } from '../../../../proxy/request/addresses/client-address.ts'
 import { TrustedHosts } from '../../../../proxy/request/addresses/trusted-hosts.ts'
-import { recordLog } from '../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../support/limiter/recordings.ts'
 import { peerAt } from '../../../support/network/peer-at.ts'
 
 type Answer = readonly string[] | Error | Promise<never>

@@ -3,7 +3,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { SlotLists } from '../../../../../proxy/limits/algorithms/slots/slot-lists.ts'
 import type { Policy } from '../../../../../proxy/policy.ts'
-import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/charges.ts'
+import { readTable } from '../../../../support/limiter/limiters.ts'
 
 // The table of limits changes while in use: some counters continue, others are freed.
 

@@ -8,7 +8,7 @@ import type { Policy } from '../../../../../proxy/policy.ts'
 import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
 import { seededRandom } from '../../../../support/random/seeded-random.ts'
 import { testSeed } from '../../../../support/random/seed.ts'
-import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/charges.ts'
 
 /*
  * All rules share the memory for counters. Under a rule that counts by a header, a client can invent any number of keys. If these could

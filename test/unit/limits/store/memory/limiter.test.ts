@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { MemoryLimiter } from '../../../../../proxy/limits/store/memory/limiter.ts'
-import { chargeAll, makePolicy, readTable } from '../../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/charges.ts'
+import { readTable } from '../../../../support/limiter/limiters.ts'
 
 const short = makePolicy('short', 3, 1_000)
 const long = makePolicy('long', 3, 10_000)

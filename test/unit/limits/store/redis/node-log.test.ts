@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { NodeBreakers } from '../../../../../proxy/limits/store/outage/node-breakers.ts'
 import { NodeLog } from '../../../../../proxy/limits/store/redis/node-log.ts'
-import { recordLog } from '../../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../../support/limiter/recordings.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -4,7 +4,8 @@ import { algorithms } from '../../../../../proxy/limits/algorithms/registry.ts'
 import { createDescriber, keyOf, leasedKeyOf } from '../../../../../proxy/limits/store/redis/keys.ts'
 import { RedisPlans } from '../../../../../proxy/limits/store/redis/plans.ts'
 import type { RedisClient } from '../../../../../proxy/limits/store/redis/run-script.ts'
-import { makePolicy, recordLog } from '../../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../../support/limiter/charges.ts'
+import { recordLog } from '../../../../support/limiter/recordings.ts'
 
 const keys = ['ip:192.0.2.1', 'ip:192.0.2.2'].map((client) => `sluice:1:{${client}}:plan:ip`)
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createPoll } from '../../../../../proxy/limits/store/redis/feeds/poll.ts'
-import { recordLog } from '../../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../../support/limiter/recordings.ts'
 
 // The test advances the date and the timers.
 beforeEach(() => void vi.useFakeTimers())

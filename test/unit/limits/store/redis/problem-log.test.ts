@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createProblemLog } from '../../../../../proxy/limits/store/redis/connecting/problem-log.ts'
-import { recordLog } from '../../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../../support/limiter/recordings.ts'
 
 const reasons = [
   'connect ECONNREFUSED 192.0.2.1:6379',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { connectRedis } from '../../../../../proxy/limits/store/redis/connecting/connection.ts'
 import { parseRedisUrl } from '../../../../../proxy/limits/store/redis/connecting/url.ts'
-import { recordLog } from '../../../../support/limiter/limiters.ts'
+import { recordLog } from '../../../../support/limiter/recordings.ts'
 
 // A file with new credentials may be written between two reads.
 test('the logins at Sentinel and at the master are read together', () => {

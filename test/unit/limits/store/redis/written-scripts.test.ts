@@ -3,7 +3,7 @@ import { createDescriber } from '../../../../../proxy/limits/store/redis/keys.ts
 import { script } from '../../../../../proxy/limits/store/redis/run-script.ts'
 import { commandOf } from '../../../../../proxy/limits/store/redis/scripts/command.ts'
 import { createWrittenScripts } from '../../../../../proxy/limits/store/redis/scripts/written-scripts.ts'
-import { chargeAll, makePolicy } from '../../../../support/limiter/limiters.ts'
+import { chargeAll, makePolicy } from '../../../../support/limiter/charges.ts'
 
 const readsArguments = script('return ARGV[1]')
 

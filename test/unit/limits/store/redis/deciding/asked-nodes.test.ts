@@ -3,7 +3,7 @@ import type { Charge } from '../../../../../../proxy/limits/limiter.ts'
 import type { RedisNode } from '../../../../../../proxy/limits/store/redis/run-script.ts'
 import { createAskedNodes } from '../../../../../../proxy/limits/store/redis/deciding/asked-nodes.ts'
 import type { RedisNodes } from '../../../../../../proxy/limits/store/redis/nodes.ts'
-import { makePolicy } from '../../../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../../../support/limiter/charges.ts'
 
 const policy = makePolicy('p', 5, 60_000)
 const charge = (partitionKey: string): Charge => ({ policy, partitionKey })

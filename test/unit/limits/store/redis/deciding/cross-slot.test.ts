@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { askAcrossSlots } from '../../../../../../proxy/limits/store/redis/deciding/cross-slot.ts'
 import type { Charge } from '../../../../../../proxy/limits/limiter.ts'
-import { makePolicy } from '../../../../../support/limiter/limiters.ts'
+import { makePolicy } from '../../../../../support/limiter/charges.ts'
 import { passes } from '../../../../../support/wait/passes.ts'
 
 const byAddress: Charge = { policy: makePolicy('by-address', 5, 60_000), partitionKey: 'a' }
