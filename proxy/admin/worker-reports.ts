@@ -108,8 +108,8 @@ export class WorkerReports {
 
   /**
    * Reads the health of the workers that answered in time. Once one is ready, the others have half of the time: probes often wait for no
-   * more than a second, and one worker that hangs must not take the others out of use. Calls during a read get its result: everybody may ask
-   * for `/readyz`, as often as they can write it, and must not keep the workers busy.
+   * more than a second, and one worker that hangs must not take the others out of use. Calls during a read get its result: everybody may
+   * ask for `/readyz`, as often as they can write it, and must not keep the workers busy.
    */
   readHealth(): Promise<HealthReport[]> {
     return (this.#health ??= this.#readHealth().finally(() => (this.#health = undefined)))

@@ -49,8 +49,8 @@ export type DecideOptions = CompiledLimits & {
 }
 
 /**
- * A request to decide about, and the findings about it. `decideRequest` stores each finding here as soon as it has it, because the logs need
- * it even if the client disconnects during the decision.
+ * A request to decide about, and the findings about it. `decideRequest` stores each finding here as soon as it has it, because the logs
+ * need it even if the client disconnects during the decision.
  */
 export type RequestContext = {
   readonly request: ClientRequest

@@ -189,8 +189,8 @@ export function localReply(
 const maxForwardsSyntax = /^[0-9]{1,9}$/
 
 /**
- * Finds out whether the body of a request cannot be delimited safely. After the rejection, the connection must be closed. The parser already
- * rejects repeated or malformed lengths, a length together with a coding, and a coding after `chunked`. This function also rejects:
+ * Finds out whether the body of a request cannot be delimited safely. After the rejection, the connection must be closed. The parser
+ * already rejects repeated or malformed lengths, a length together with a coding, and a coding after `chunked`. This function also rejects:
  *
  * - Versions other than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6)
  * - A transfer coding in HTTP/1.0, or one that does not end in `chunked` (RFC 9112 sections 6.1 and 6.3)

@@ -3,8 +3,8 @@ import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// GraphQL Yoga and other services also take a request, or a batch, from the field `operations` of a multipart body, and answer 200 to a batch.
-// Attackers choose the form: in a field that the gateway does not read, each of their addresses would have guesses of its own.
+// GraphQL Yoga and other services also take a request, or a batch, from the field `operations` of a multipart body, and answer 200 to a
+// batch. Attackers choose the form: in a field that the gateway does not read, each of their addresses would have guesses of its own.
 
 const table = `limits:
   - name: account

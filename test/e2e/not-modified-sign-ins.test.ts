@@ -3,8 +3,8 @@ import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// Next.js (`pages/api`) and @fastify/etag compare `If-None-Match` with the tag of any body, whatever the method and the status. The client knows
-// the tag of the 401 for a wrong password, and so gets 304 in its place.
+// Next.js (`pages/api`) and @fastify/etag compare `If-None-Match` with the tag of any body, whatever the method and the status. The client
+// knows the tag of the 401 for a wrong password, and so gets 304 in its place.
 
 const table = `limits:
   - name: sign-in

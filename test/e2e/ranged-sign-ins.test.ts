@@ -3,8 +3,8 @@ import { startBackend } from '../support/http/backend.ts'
 import { startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { writeConfigFile } from '../support/run/temporary-directory.ts'
 
-// Apache, as the server of PHP (mod_php) or as a proxy, applies `Range` to responses to any method: what would be 200 becomes 206 or 416. Where
-// a form answers a wrong password with 200, clients could hide by it that theirs was wrong.
+// Apache, as the server of PHP (mod_php) or as a proxy, applies `Range` to responses to any method: what would be 200 becomes 206 or 416.
+// Where a form answers a wrong password with 200, clients could hide by it that theirs was wrong.
 
 const table = `limits:
   - name: form

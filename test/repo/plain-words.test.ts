@@ -27,6 +27,7 @@ describe('the checker of wordings', () => {
     ['/** Those of all workers, by name. */', 'comment without a subject'],
     ["  test('nor is one held that %s', async () => {", 'title that continues the one before'],
     ["test.each([1])('but not %s', () => {", 'title that continues the one before'],
+    [`  // ${'long '.repeat(28)}`, 'comment over 140 columns'],
   ])('finds in %j: %s', (line, name) => {
     expect(namesIn(line)).toEqual([name])
   })
@@ -41,6 +42,7 @@ describe('the checker of wordings', () => {
     'if there is none, the default applies',
     '/** Of these, the refused ones. */',
     "test('a refused request counts for nobody', () => {",
+    `const text = '${'long '.repeat(28)}'`,
   ])('finds nothing in %j', (line) => {
     expect(namesIn(line)).toEqual([])
   })

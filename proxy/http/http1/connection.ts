@@ -245,8 +245,8 @@ export class Http1Connection implements InputOwner, ResponseConnection, ServedCo
     if (!request.complete)
       return this.#fail(new RequestSyntaxError('connection closed before the end of the body'))
     if (!response.writableEnded) {
-      // To an HTTP/1.0 client, a response without a length would look complete at the end of the connection. And what a client does not read
-      // of a response that is cut off anyway would stay in memory.
+      // To an HTTP/1.0 client, a response without a length would look complete at the end of the connection. And what a client does not
+      // read of a response that is cut off anyway would stay in memory.
       if (response.isUndelimited || response.writableNeedDrain) return response.abort()
       this.closeSoon()
       return response.markClosed()

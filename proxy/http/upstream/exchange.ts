@@ -64,7 +64,8 @@ export type UpstreamRequest = {
 /** A connection to the backend, or a stream on one, as the exchange on it sees it. */
 export type UpstreamChannel = {
   /**
-   * Writes the head. If the request has no body, this starts the timeout for the backend's answer. Over HTTP/1 the head is sent at the end of this turn, together with the part of the body that has arrived by then.
+   * Writes the head. If the request has no body, this starts the timeout for the backend's answer. Over HTTP/1 the head is sent at the end
+   * of this turn, together with the part of the body that has arrived by then.
    *
    * @param beforeSent called once, before the first bytes of a request with a body are sent. Not called over HTTP/2, where the backend
    *   itself reports whether it has begun with a request
@@ -74,8 +75,8 @@ export type UpstreamChannel = {
   /** Sends a piece of the body. */
   write(piece: Buffer): void
   /**
-   * Ends the body, without trailers, and starts the timeout for the backend's answer. Over HTTP/2 they would be a second HEADERS frame, after which grpc-go closes the connection with all
-   * its requests.
+   * Ends the body, without trailers, and starts the timeout for the backend's answer. Over HTTP/2 they would be a second HEADERS frame,
+   * after which grpc-go closes the connection with all its requests.
    */
   endBody(): void
   /** Whether more of the request can be sent. */

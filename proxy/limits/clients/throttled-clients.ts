@@ -19,8 +19,8 @@ export type ThrottledClient = {
 
 export type ThrottledClients = {
   /**
-   * Records a decision that found a client over a limit, and forgets clients whose request passed: they may have requests left after a refund,
-   * with another plan, or under a higher limit. `charges` are the charges that were decided.
+   * Records a decision that found a client over a limit, and forgets clients whose request passed: they may have requests left after a
+   * refund, with another plan, or under a higher limit. `charges` are the charges that were decided.
    */
   record(charges: readonly Charge[], decision: Decision): void
   /** Lists clients by their number of refusals, most first; clients of shadow policies come last. */

@@ -9,8 +9,8 @@ const MAX_PEERS = 64
 
 /**
  * Detects a load balancer or CDN that is missing in `TRUSTED_PROXIES`: a peer on a private network, or Cloudflare, that sends many requests
- * with a `CLIENT_ADDRESS_HEADER`, which is ignored, so that all clients share the limits of this address. Warns once, and names the settings
- * that help. Cloudflare counts as one peer, because it connects from many addresses.
+ * with a `CLIENT_ADDRESS_HEADER`, which is ignored, so that all clients share the limits of this address. Warns once, and names the
+ * settings that help. Cloudflare counts as one peer, because it connects from many addresses.
  *
  * @param options.logAddresses whether the log line may name the peer
  * @param options.clientAddressHeader in lower case

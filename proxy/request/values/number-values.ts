@@ -40,8 +40,8 @@ const decimal = /^([\d_]*)(\.\d*)?(e[+ -]?\d+)?/
 const based = /^0(?:x[\da-f_]+|o[0-7_]+|b[01_]+|d[\d_]+)/
 
 /**
- * Replaces spellings of whole numbers in Spring and ASP.NET: without the blanks inside, which Spring drops, and with `0x` for other signs of
- * hexadecimal numbers. ASP.NET accepts `0x` after any of these.
+ * Replaces spellings of whole numbers in Spring and ASP.NET: without the blanks inside, which Spring drops, and with `0x` for other signs
+ * of hexadecimal numbers. ASP.NET accepts `0x` after any of these.
  */
 function inUsualForm(text: string): string {
   const joined = mayBeSpaced.test(text) ? text.replace(blanks, '') : text

@@ -1,7 +1,7 @@
 import { withPage } from './browser.js'
 
-// How much of the processor the page's script takes while very much is refused. Measured is the processor's time and not that of the clock, so
-// that it makes no difference what else the machine does.
+// How much of the processor the page's script takes while very much is refused. Measured is the processor's time and not that of the clock,
+// so that it makes no difference what else the machine does.
 
 const [origin, protocol, seconds, picture] = process.argv.slice(2)
 /** What a task of the main thread does beside scripts. */

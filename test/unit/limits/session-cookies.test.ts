@@ -4,8 +4,8 @@ import { readPart } from '../../../proxy/limits/keys/part-values.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { readTarget } from '../../../proxy/request/target/target.ts'
 
-// The attack: a client spells its session in ever new ways. Decoders of base64 skip characters, or take several for one, so that the backend
-// reads each spelling as the same session, and the gateway as a new client.
+// The attack: a client spells its session in ever new ways. Decoders of base64 skip characters, or take several for one, so that the
+// backend reads each spelling as the same session, and the gateway as a new client.
 
 const client = { address: '192.0.2.1', prefix: '192.0.2.1' }
 

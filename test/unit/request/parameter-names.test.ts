@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { queryValues } from '../../../proxy/request/values/query-values.ts'
 
-// The attack: ASP.NET and Grails read `model.user` as a member `user` of a parameter, and Spring reads `!user` as the default of `user`. With
-// such a name, a client avoided rules by this parameter.
+// The attack: ASP.NET and Grails read `model.user` as a member `user` of a parameter, and Spring reads `!user` as the default of `user`.
+// With such a name, a client avoided rules by this parameter.
 
 test.each(['m.user', 'M[User]', 'm%2Euser', '%6d%5Buser%5D', '!user', '%21m.user'])(
   'a member of a model, or a default value, counts as the parameter: %s',

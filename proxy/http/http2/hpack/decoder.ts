@@ -11,8 +11,8 @@ const MAX_TYPE_BYTES = 128
 
 /**
  * Decodes the header lists of one connection, in order (RFC 7541). Names and values have one character per byte. Memory is bounded by the
- * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped. The first
- * content type there is kept, because it tells in which form the client reads an error: some gRPC clients send it last.
+ * dynamic table and by the limit of the list: fields beyond the limit are decoded, because the table depends on them, and dropped. The
+ * first content type there is kept, because it tells in which form the client reads an error: some gRPC clients send it last.
  *
  * A list that takes more bytes from the dynamic table than the table can hold, as fields or as names of literals, repeats them again and
  * again, which no encoder does. Each byte of its block would cost as much as thousands, here and at the backend. Such a list counts as over

@@ -30,8 +30,8 @@ export function keyIn(text: string): string | undefined {
  * @param query.startup true requests all active decisions; false, the changes since the last request with this key
  * @param query.userAgent `NAME/VERSION`, as displayed by CrowdSec
  * @param onDecision called with each decision as it arrives, and the list that it is in
- * @throws Error if the key file cannot be read or holds no key, if the response is not a success, invalid or truncated, after 60 seconds, or when `signal`
- *   aborts
+ * @throws Error if the key file cannot be read or holds no key, if the response is not a success, invalid or truncated, after 60 seconds,
+ *   or when `signal` aborts
  */
 export async function readDecisionStream(
   { url, keyFile }: CrowdsecSettings,

@@ -58,8 +58,8 @@ const punctuation = new Set([',', ';', '"', "'"])
  *   the whole field without the name of the scheme.
  * - A token with a comma or a semicolon in it also counts by the text before it, where Laravel and Rails cut it off.
  * - Credentials of a scheme with parameters, such as Digest, count as a whole.
- * - With more than `MAX_TOKENS` tokens there are more than `MAX_READINGS` keys, so that the request is rejected. The same applies to a value
- *   longer than `MAX_MIXED_LENGTH` that is not one or two plain words, because each way of reading it takes additional time.
+ * - With more than `MAX_TOKENS` tokens there are more than `MAX_READINGS` keys, so that the request is rejected. The same applies to a
+ *   value longer than `MAX_MIXED_LENGTH` that is not one or two plain words, because each way of reading it takes additional time.
  */
 export function credentialKeys(value: string): readonly string[] {
   return [...readCredentials(value).keys]

@@ -3,10 +3,10 @@ export type Payload = Readonly<Record<string, unknown>>
 
 /**
  * Returns the claims of a token under their exact names, and whole numbers that `JSON.parse` rounds, those beyond 2^53, as BigInt:
- * Python, Ruby, PHP and Java read such a user's id exactly. V8's `JSON.parse` misreads an escaped name, such as `https:\/\/app.example\/plan`,
- * if it has parsed before an object with the same preceding names, followed by a name that consists of the characters of the escaped one
- * (https://github.com/nodejs/node/issues/63785). Any client can send such an object, and customers whose issuer escapes names would lose
- * their plans.
+ * Python, Ruby, PHP and Java read such a user's id exactly. V8's `JSON.parse` misreads an escaped name, such as
+ * `https:\/\/app.example\/plan`, if it has parsed before an object with the same preceding names, followed by a name that consists of the
+ * characters of the escaped one (https://github.com/nodejs/node/issues/63785). Any client can send such an object, and customers whose
+ * issuer escapes names would lose their plans.
  *
  * @param signed the header and payload of the token
  * @param parsed the payload as parsed by `JSON.parse`

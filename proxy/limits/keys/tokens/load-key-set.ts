@@ -19,7 +19,10 @@ const MAX_BYTES = 1024 * 1024
 /** The shortest secret for HS256 (RFC 7518 section 3.2). */
 const MIN_SECRET_BYTES = 32
 
-/** Loads the text of a key set, or the secret with one character per byte. Rejects if it cannot be read or is invalid, and for a URL after five seconds. */
+/**
+ * Loads the text of a key set, or the secret with one character per byte. Rejects if it cannot be read or is invalid, and for a URL after
+ * five seconds.
+ */
 export async function loadKeySet(place: KeySetPlace): Promise<string> {
   if (place.kind === 'url') return checkKeySet(await fetchText(place.url))
   const content = await readRegularFile(place.path)

@@ -31,7 +31,8 @@ export function claimNames(policies: readonly Policy[]): string[] {
 
 /**
  * Finds tokens in `Authorization` as lenient backends do: with any scheme, before other words, with signatures that contain characters
- * outside base64, and in pieces that become one token when the names of schemes are removed. The backend takes one of these tokens; every verified one counts.
+ * outside base64, and in pieces that become one token when the names of schemes are removed. The backend takes one of these tokens; every
+ * verified one counts.
  *
  * @param policies all policies that can apply to a request, including those of overrides
  * @param withConditions the policies whose rules have conditions on claims

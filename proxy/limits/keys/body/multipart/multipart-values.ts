@@ -340,8 +340,8 @@ type ContentPlace = { readonly headEnd: number; readonly content: number }
 
 /**
  * Whether readers find different ends of a head or of its lines: PHP ends a line at a NUL and after 5120 bytes, and does not read two CRs
- * as a blank line; for python-multipart, a line without a colon ends the head, and for Bottle a line of blanks. No browser or client library
- * sends such a head.
+ * as a blank line; for python-multipart, a line without a colon ends the head, and for Bottle a line of blanks. No browser or client
+ * library sends such a head.
  */
 function isDamaged(head: string): boolean {
   return (

@@ -11,8 +11,8 @@ export type BodyPart = SinglePart & { readonly kind: 'body' }
 export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_method'] }
 
 /**
- * The part of a multipart body with a GraphQL request, or a batch of them, in JSON. GraphQL Yoga, Hot Chocolate, Strawberry and async-graphql
- * read it (GraphQL multipart request specification).
+ * The part of a multipart body with a GraphQL request, or a batch of them, in JSON. GraphQL Yoga, Hot Chocolate, Strawberry and
+ * async-graphql read it (GraphQL multipart request specification).
  */
 export const operationsField: BodyPart = { kind: 'body', name: 'operations', path: ['operations'] }
 
