@@ -157,7 +157,7 @@ test.each(['redisUrl: redis://redis', 'redisUrlSecret: { name: redis }'])(
 )
 
 describe('values.schema.json', () => {
-  test('accepts the defaults, and has a property for each', () => {
+  test('the schema of the values accepts the defaults, and has a property for each', () => {
     const text = readFileSync(join(chart, 'values.yaml'), 'utf8')
     expect(refusalOf(text)).toBeUndefined()
     const { properties } = JSON.parse(schemaText()) as { properties: object }

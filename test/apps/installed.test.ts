@@ -65,7 +65,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
     return { status, stdout: started.stdout(), stderr: started.stderr() }
   }
 
-  test('says its version and that of this Node', async () => {
+  test('the installed command says its version and that of this Node', async () => {
     const stdout = await run(['npx', 'sluice', 'version', '--json'], { cwd: project, env: { PATH: path } })
     const { version } = JSON.parse(readFileSync(join(repositoryRoot, 'package.json'), 'utf8')) as object & {
       version: string
@@ -73,7 +73,7 @@ describe.each(['24', '26'])('under Node %s', (major) => {
     expect(JSON.parse(stdout)).toEqual({ version, node: expect.stringMatching(`^${major}\\.`) as string })
   })
 
-  test.each(['1', '2'])('runs before a backend, with WORKERS=%s', async (workers) => {
+  test.each(['1', '2'])('the installed gateway runs before a backend, with WORKERS=%s', async (workers) => {
     const backend = await startBackend()
     writeFileSync(join(project, 'sluice.yaml'), limits)
     const [port, adminPort] = [await freePort(), await freePort()]

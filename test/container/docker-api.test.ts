@@ -96,7 +96,7 @@ describe.each([
   ['run', ['run', '--rm', '-i', '--entrypoint', 'sh', IMAGE, '-c', 'cat; echo end'], 'input\n'],
   ['what needs no upgrade', ['inspect', '--format', '{{.Name}}', name], ''],
 ] as const)('docker %s', (_, args, input) => {
-  test('is the same through the gateway', async () => {
+  test('docker prints the same through the gateway', async () => {
     const direct = await docker(port, args, input)
     expect(await docker(gateway.port, args, input)).toEqual(direct)
   })

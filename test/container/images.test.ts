@@ -75,12 +75,12 @@ describe.each([
     return said.trim()
   }
 
-  test('runs as an ordinary user', async () => {
+  test('the image runs as an ordinary user', async () => {
     expect(await output('id', '-un')).toBe('node')
     expect(await userIdsOf(engine, container().getId())).not.toContain('0')
   })
 
-  test('runs without the compiler that takes types out', async () => {
+  test('the image runs without the compiler that strips types', async () => {
     // The compiler would add about 25 MB.
     const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(await output('cat', '/proc/1/status')) ?? []
     expect(Number(kilobytes)).toBeLessThan(maxKilobytes)
@@ -96,11 +96,11 @@ describe.each([
     }
   })
 
-  test('starts without a warning', async () => {
+  test('the image starts without a warning', async () => {
     expect(await logOf(engine, container().getId())).not.toMatch(/warning/i)
   })
 
-  test('is unhealthy where nothing answers the health check', async () => {
+  test('the container is unhealthy if nothing answers the health check', async () => {
     const port = { ADMIN_PORT: '1', ORIGIN_PORT: '1' }
     const { exitCode, output: said } = await container().exec(['node', healthcheck], { env: port })
     expect(exitCode).toBe(1)

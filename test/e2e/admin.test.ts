@@ -146,7 +146,7 @@ describe('health', () => {
 })
 
 describe('metrics', () => {
-  test('are Prometheus text', async () => {
+  test('the metrics are Prometheus text', async () => {
     const admin = await startAdmin()
     const answer = await admin.ask('/metrics')
     expect(answer.status).toBe(200)

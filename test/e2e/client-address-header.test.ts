@@ -75,7 +75,7 @@ describe('the header of a CDN', () => {
     expect(request && valuesOf(request, 'cf-connecting-ip')).toEqual([])
   })
 
-  test('reaches the backend as it was sent where it was believed', async () => {
+  test('the header reaches the backend unchanged if it was believed', async () => {
     const request = await seenOf(
       gateway.port,
       cdn,
@@ -100,14 +100,14 @@ describe('the header of a CDN', () => {
     expect(await statusOf(stranger, 'CF-Connecting-IP: 203.0.113.10')).toBe(429)
   })
 
-  test('names the client over HTTP/2 too', async () => {
+  test('the header names the client over HTTP/2 too', async () => {
     const path = '/over-http2'
     await sendHttp2(connectHttp2(secure.port), { ':path': path, 'cf-connecting-ip': '203.0.113.11' })
     const request = backend.requests.find(({ target }) => target === path)
     expect(request && valuesOf(request, 'x-real-ip')).toEqual(['203.0.113.11'])
   })
 
-  test('names nobody if it has two lines over HTTP/2', async () => {
+  test('two lines of the header over HTTP/2 name nobody', async () => {
     const path = '/twice-over-http2'
     const lines = ['203.0.113.14', '203.0.113.15']
     await sendHttp2(connectHttp2(secure.port), { ':path': path, 'cf-connecting-ip': lines })

@@ -46,7 +46,7 @@ async function jsonOf(...args: string[]): Promise<unknown> {
 }
 
 describe('status', () => {
-  test('says that the gateway is ready', async () => {
+  test('sluice status says that the gateway is ready', async () => {
     await gateway.send('GET', '/')
     const { status, stdout } = await sluice(['status'])
     expect(status).toBe(0)
@@ -56,7 +56,7 @@ describe('status', () => {
     expect(await jsonOf('status')).toMatchObject({ alive: true, ready: true, version: '0.1.0', rules: 2 })
   })
 
-  test('is negative where nothing answers, or the token is wrong', async () => {
+  test('sluice status is negative if nothing answers or the token is wrong', async () => {
     const away = await sluice(['status', '--admin', `http://127.0.0.1:${CLOSED_PORT}`])
     expect(away).toMatchObject({ status: 1, stdout: '' })
     expect(away.stderr).toMatch(

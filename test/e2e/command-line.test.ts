@@ -100,7 +100,7 @@ describe('usage', () => {
 })
 
 describe('validate', () => {
-  test('says that a file is valid', async () => {
+  test('sluice validate says that a file is valid', async () => {
     const cwd = directoryWith(table)
     expect(await sluice(['validate'], {}, cwd)).toEqual({
       status: 0,
@@ -118,7 +118,7 @@ describe('validate', () => {
     })
   })
 
-  test('prints each mistake with its line, the value and the expected form', async () => {
+  test('sluice validate prints each mistake with its line, the value and the expected form', async () => {
     const cwd = directoryWith(mistaken)
     const { status, stdout, stderr } = await sluice(['validate', 'sluice.yaml'], {}, cwd)
     expect(await sluice(['validate', '--config', 'sluice.yaml'], {}, cwd)).toEqual({ status, stdout, stderr })
@@ -164,7 +164,7 @@ describe('validate', () => {
     expect(checked.stderr).toBe(started.stderr)
   })
 
-  test('shows warnings, which are not mistakes', async () => {
+  test('sluice validate shows warnings, which are not mistakes', async () => {
     const cwd = directoryWith(`trustedProxies: [0.0.0.0/0]\n${table}`)
     const { status, stderr } = await sluice(['validate'], {}, cwd)
     expect(status).toBe(0)
@@ -179,26 +179,31 @@ describe('validate', () => {
 })
 
 describe('run', () => {
-  test.each(['1', '2'])('starts a gateway with %s workers, which stops on SIGTERM', async (workers) => {
-    const backend = await startBackend()
-    const cwd = makeTemporaryDirectory()
-    writeFileSync(join(cwd, 'other.yaml'), table)
-    const upstream = `http://127.0.0.1:${backend.port}`
-    const args = ['run', '--config', 'other.yaml', '--upstream', upstream, '--port', '0']
-    // The options override the variables.
-    const env = { HOST: '127.0.0.1', ADMIN_PORT: '0', WORKERS: workers, UPSTREAM_URL: 'http://127.0.0.1:1' }
-    const gateway = spawnNode('proxy/cli/main.ts', env, args, { cwd })
-    const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
-    const { port, limits } = JSON.parse(line) as { port: number; limits: string }
-    expect(limits).toBe(join(cwd, 'other.yaml'))
-    const statuses: number[] = []
-    for (let i = 0; i < 3; i++) statuses.push((await send(port, 'POST', '/login')).status)
-    expect(statuses).toEqual([200, 200, 429])
-    // The process has replaced itself, so its id is still the one that a supervisor knows.
-    const command = execFileSync('ps', ['-o', 'args=', '-p', String(gateway.child.pid)], { encoding: 'utf8' })
-    for (const option of gatewayOptions) expect(command).toContain(option)
-    expect(await gateway.stop()).toBe(0)
-  })
+  test.each(['1', '2'])(
+    'sluice run starts a gateway with %s workers, which stops on SIGTERM',
+    async (workers) => {
+      const backend = await startBackend()
+      const cwd = makeTemporaryDirectory()
+      writeFileSync(join(cwd, 'other.yaml'), table)
+      const upstream = `http://127.0.0.1:${backend.port}`
+      const args = ['run', '--config', 'other.yaml', '--upstream', upstream, '--port', '0']
+      // The options override the variables.
+      const env = { HOST: '127.0.0.1', ADMIN_PORT: '0', WORKERS: workers, UPSTREAM_URL: 'http://127.0.0.1:1' }
+      const gateway = spawnNode('proxy/cli/main.ts', env, args, { cwd })
+      const [line] = await gateway.waitForLine(/^.*"msg":"listening".*$/)
+      const { port, limits } = JSON.parse(line) as { port: number; limits: string }
+      expect(limits).toBe(join(cwd, 'other.yaml'))
+      const statuses: number[] = []
+      for (let i = 0; i < 3; i++) statuses.push((await send(port, 'POST', '/login')).status)
+      expect(statuses).toEqual([200, 200, 429])
+      // The process has replaced itself, so its id is still the one that a supervisor knows.
+      const command = execFileSync('ps', ['-o', 'args=', '-p', String(gateway.child.pid)], {
+        encoding: 'utf8',
+      })
+      for (const option of gatewayOptions) expect(command).toContain(option)
+      expect(await gateway.stop()).toBe(0)
+    },
+  )
 
   test('sluice run reports a wrong setting as the gateway does', async () => {
     const { status, stderr } = await sluice(['run', '--port', 'http'])
@@ -208,7 +213,7 @@ describe('run', () => {
 })
 
 describe('explain', () => {
-  test('prints the rules that count a request, for people and as JSON', async () => {
+  test('sluice explain prints the rules that count a request, for people and as JSON', async () => {
     const cwd = directoryWith(table)
     const asked = ['explain', 'POST', '/LOGIN/', '--ip', '192.0.2.7', '--host', 'a.b', '--header', 'x-a: 1']
     const { status, stdout, stderr } = await sluice(asked, {}, cwd)

@@ -280,7 +280,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       return first.send('POST', `/code?password=right&status=204${query}`, options)
     }
 
-    test.each(sent)('gets no device: a field in %s', async (_, type, body) => {
+    test.each(sent)('a sign-in with `_method` in %s gets no device', async (_, type, body) => {
       const user = newAccount()
       const own = deviceIn(await enterCode(user, '', form, 'code=1&_method=post'))
       expect(own).not.toBe('')
@@ -290,7 +290,7 @@ describe.each(places)('devices of rules that are counted in %s', (place) => {
       expect((await enterCode(user, own, form, 'code=1')).status).toBe(204)
     })
 
-    test('gets no device: a field in the query, or a header', async () => {
+    test('a sign-in with `_method` in the query, or with a header for the method, gets no device', async () => {
       expect(deviceIn(await enterCode(newAccount(), '', undefined, undefined, '&_method=GET'))).toBe('')
       const headers = { 'x-user': newAccount(), 'x-http-method-override': 'GET' }
       const reply = await first.send('POST', '/code?password=right&status=204', { headers })

@@ -65,7 +65,7 @@ describe('a gateway in the process of a test', () => {
     expect(await logins(daily, 3)).toEqual([200, 200, 429])
   })
 
-  test('tells the length of the calendar window that the clock is in', async () => {
+  test('an embedded gateway tells the length of the calendar window that its clock is in', async () => {
     const own = createClock()
     await using monthly = await startSluice({
       upstream,

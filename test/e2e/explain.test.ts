@@ -91,7 +91,7 @@ describe.each(['in memory', 'on Redis', 'with workers', 'with workers on Redis']
     expect((await gateway.send('POST', '/login', { from })).status).toBe(429)
   })
 
-  test('reads a body for rules that count by it', async () => {
+  test('explain reads a body for rules that count by it', async () => {
     const account = `u${lastClient++}@x`
     const body = JSON.stringify({ user: { email: account } })
     const asked = { method: 'POST', target: '/session', body }
@@ -315,7 +315,7 @@ describe('sluice explain --admin', () => {
       ADMIN_TOKEN: token,
     })
 
-  test('prints the remaining quota, and is negative if the request would be refused', async () => {
+  test('sluice explain --admin prints the remaining quota, and is negative if the request would be refused', async () => {
     const from = newAddress()
     const asked = ['POST', '/login', '--ip', from, '--header', 'X-A: b', '-H', 'x-a: c']
     await gateway.send('POST', '/login', { from })
@@ -352,7 +352,7 @@ describe('sluice explain --admin', () => {
     })
   })
 
-  test('prints the gateway’s error for a wrong question', async () => {
+  test('sluice explain --admin prints the gateway’s error for a wrong question', async () => {
     expect(await sluice('GET', '/', '--ip', 'nowhere')).toMatchObject({
       status: 2,
       stderr: 'error: the gateway answers 400, ip must be the IP address that the connection comes from\n',

@@ -98,7 +98,7 @@ describe.each([
     before = await startHosted({ UPSTREAM_URL: own.url, ...overTls })
   })
 
-  test('gets HTTP/1.1 and HTTP/2 requests on one connection', async () => {
+  test('an HTTP/2 backend gets HTTP/1.1 and HTTP/2 requests on one connection', async () => {
     const session = connectHttp2(before.port, { cleartext: true })
     const replies = await Promise.all([
       ...Array.from({ length: 60 }, (_each, i) => sendHttp2(session, { ':path': `/a${i}` })),
@@ -120,7 +120,7 @@ describe.each([
     expect(own.sessions.length).toBe(1)
   })
 
-  test('gets the client headers as over HTTP/1.1, and no hop-by-hop headers', async () => {
+  test('an HTTP/2 backend gets the client headers as over HTTP/1.1, and no hop-by-hop headers', async () => {
     await before.send('GET', '/seen?a=1', {
       headers: {
         'x-twice': ['1', '2'],

@@ -88,7 +88,7 @@ function lastSeen() {
 }
 
 describe('an HTTP/2 request', () => {
-  test('reaches the backend as an HTTP/1.1 request', async () => {
+  test('an HTTP/2 request reaches the backend as an HTTP/1.1 request', async () => {
     const reply = await sendHttp2(connectHttp2(gateway.port), {
       ':path': '/a/./b?c=d',
       ':authority': 'shop.example',

@@ -329,7 +329,7 @@ describe.each(Object.entries(requests))('%s', (operation, { good, bad = {} }) =>
     }
   })
 
-  test('refuses invalid requests, as the document says', async () => {
+  test('the operation refuses invalid requests, as the document says', async () => {
     for (const [status, wrong] of Object.entries(bad)) {
       for (const asked of wrong) {
         const reply = await request(asked)
@@ -340,7 +340,7 @@ describe.each(Object.entries(requests))('%s', (operation, { good, bad = {} }) =>
     }
   })
 
-  test('needs the token, JSON, and no body where none is taken', async () => {
+  test('the operation needs the token, JSON for a body that it takes, and no other body', async () => {
     const isGuarded = document.paths[path]?.[method.toLowerCase()]?.security.length !== 0
     const reply = await request(good[0], {})
     expect(reply.status).toBe(isGuarded ? 401 : 200)

@@ -44,7 +44,7 @@ describe('one process', () => {
     gateway = await start()
   })
 
-  test('returns the table of limits in use', async () => {
+  test('the interface returns the table of limits in use', async () => {
     const { status, body } = await ask('GET', '/api/limits')
     expect(status).toBe(200)
     expect(body).toMatchObject({ limitsEnabled: true })
@@ -64,7 +64,7 @@ describe('one process', () => {
     expect(limits[3]).toMatchObject({ key: ['ip', 'header:x-api-key'], mode: 'shadow' })
   })
 
-  test('returns the state of a client, under one policy and under all that count it', async () => {
+  test('the interface returns the state of a client, under one policy and under all that count it', async () => {
     const from = newAddress()
     await rush(gateway, 12, 'POST /login', from)
     const login = await ask('POST', '/api/clients/inspect', { policy: 'login', client: { ip: from } })
@@ -148,7 +148,7 @@ describe('one process', () => {
     expect(everywhere.body).toEqual({ counted: ['by-both'], reset: ['login', 'slides', 'by-key', 'by-both'] })
   })
 
-  test('lists those over a limit, the most refused first', async () => {
+  test('the interface lists the clients over a limit, the most refused first', async () => {
     const [often, seldom] = [newAddress(), newAddress()]
     await rush(gateway, 37, 'POST /login', seldom)
     await rush(gateway, 50, 'POST /login', often)

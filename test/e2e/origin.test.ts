@@ -243,7 +243,7 @@ describe('starting', () => {
     expect(second.output()).not.toContain('sluice_')
   })
 
-  test('prints the public address if it is set', async () => {
+  test('the origin prints its public address if it is set', async () => {
     const { process } = await startOrigin({ ORIGIN_PUBLIC_URL: 'https://api.example/base/' })
     await process.waitForLine(/^ *curl -H '[^']+' https:\/\/api\.example\/base\/api\/v1\/me$/)
   })

@@ -41,11 +41,11 @@ async function statusesOf(method: string, path: string, range: string): Promise<
 }
 
 describe.each(['bytes=0-', 'bytes=9-', 'Bytes=0-0'])('Range: %s', (range) => {
-  test('is not forwarded with a POST under a rule that counts the status 200', async () => {
+  test('Range is not forwarded with a POST under a rule that counts the status 200', async () => {
     expect(await statusesOf('POST', '/form', range)).toEqual([200, 200, 429])
   })
 
-  test('is forwarded with a GET, and where no rule counts the status 200', async () => {
+  test('Range is forwarded with a GET, and if no rule counts the status 200', async () => {
     const status = range === 'bytes=9-' ? 416 : 206
     expect(await statusesOf('GET', '/form', range)).toEqual([status, status, status])
     expect(await statusesOf('POST', '/api', range)).toEqual([status, status, status])

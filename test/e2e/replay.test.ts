@@ -355,7 +355,7 @@ describe('--html', () => {
     return Buffer.from(stdout, 'latin1').toString()
   }
 
-  test('is one page that asks for nothing else, with each plot as text too', async () => {
+  test('--html prints one page that loads nothing else, with each plot as text too', async () => {
     const lines = inOrder(regular('192.0.2.1', 1, 1000), regular('192.0.2.3', 5, 1000))
     const page = await pageOf(`# kept\n${table}`, textOf(lines), '--suggest')
     expect(page).not.toMatch(/<script|<link|<img|@import|url\(|https?:/i)
@@ -387,7 +387,7 @@ describe('--html', () => {
     expect(page).not.toMatch(/<script|[\u001b\u202e]/)
   })
 
-  test('is a page even for a log in which no rule counts anything', async () => {
+  test('--html prints a page even for a log in which no rule counts anything', async () => {
     expect(await pageOf(table, `${line(0, '192.0.2.1', 'GET /other')}\n`)).toContain('It counts no request.')
   })
 
@@ -421,7 +421,7 @@ limits:
     ),
   )
 
-  test('finds the abusers, and its limits hold on the part of the log that it has not seen', async () => {
+  test('--suggest finds the abusers, and its limits hold on the part of the log that it has not seen', async () => {
     const { status, stdout } = await replay(yaml, { 'access.log': textOf(lines) }, '--suggest')
     expect(status).toBe(0)
     const { suggestions } = JSON.parse(stdout) as { suggestions: (Suggestion & { table: string })[] }
@@ -456,7 +456,7 @@ limits:
     ])
   })
 
-  test('prints readable tables, for the built-in limits too', async () => {
+  test('--suggest prints readable tables, for the built-in limits too', async () => {
     const cwd = makeTemporaryDirectory()
     writeFileSync(join(cwd, 'a.log'), textOf(lines))
     const { status, stdout } = await runHosted(['replay', '--suggest', 'a.log'], {}, cwd)
@@ -466,7 +466,7 @@ limits:
     expect(stdout).toMatch(/^limits:\n {2}- name: login\n {4}match: POST \/login\n {4}requests: \d+$/m)
   })
 
-  test('says where there is no figure to suggest', async () => {
+  test('--suggest says for which rules it has no figure', async () => {
     const cwd = makeTemporaryDirectory()
     writeFileSync(join(cwd, 'a.log'), textOf(lines.slice(0, 5000)))
     const bucket = '{ name: a, match: "* /*", algorithm: token-bucket, requests: 1, window: 1m }'
@@ -478,7 +478,7 @@ limits:
     expect(stdout).not.toContain('REQUESTS LATER')
   })
 
-  test('says where there are too few clients', async () => {
+  test('--suggest says for which rules there are too few clients', async () => {
     const cwd = makeTemporaryDirectory()
     const few = lines.filter((line) => /\b10\.0\.0\.\d\b/.test(line))
     writeFileSync(join(cwd, 'a.log'), textOf(few))
@@ -488,13 +488,13 @@ limits:
     )
   })
 
-  test('reads the logs twice, so standard input will not do', async () => {
+  test('--suggest reads the logs twice, so it refuses standard input', async () => {
     const { status, stderr } = await runHosted(['replay', '--suggest', '-'])
     expect(status).toBe(2)
     expect(stderr).toContain('--suggest')
   })
 
-  test('reads the logs twice, so a pipe will not do', async () => {
+  test('--suggest reads the logs twice, so it refuses a pipe', async () => {
     const cwd = makeTemporaryDirectory()
     execFileSync('mkfifo', [join(cwd, 'pipe')])
     const { status, stderr } = await runHosted(['replay', '--suggest', 'pipe'], {}, cwd)
@@ -502,7 +502,7 @@ limits:
     expect(stderr).toContain('--suggest reads the logs twice, so "pipe" must be a file')
   })
 
-  test('reads the settings twice, so a pipe will not do', async () => {
+  test('--suggest reads the settings twice, so it refuses settings from a pipe', async () => {
     const cwd = makeTemporaryDirectory()
     const path = join(cwd, 'pipe')
     execFileSync('mkfifo', [path])

@@ -60,11 +60,11 @@ describe.each([
   const send = async (headers: Record<string, string>): Promise<number> =>
     (await gateway.send('POST', '/sign-in', { headers, body, from: `127.0.10.${++addresses}` })).status
 
-  test('is refused in the arguments of a server action', async () => {
+  test('a reference in place of the account is refused in a server action', async () => {
     expect(await send({ 'content-type': 'text/plain;charset=UTF-8', 'next-action': 'a' })).toBe(400)
   })
 
-  test('is a text like any other in another request', async () => {
+  test('a text in the form of a reference is a usual value in any other request', async () => {
     expect(await send({ 'content-type': 'application/json' })).toBe(200)
   })
 })

@@ -41,7 +41,7 @@ function startOnTerminal(url: string): ChildProcessWithoutNullStreams {
 const admin = (): string => `http://127.0.0.1:${env['ADMIN_PORT'] ?? ''}`
 
 describe('top', () => {
-  test('prints one snapshot where standard output is not a terminal', async () => {
+  test('sluice top prints one snapshot if standard output is not a terminal', async () => {
     const from = '127.0.0.5'
     const asked = runHosted(['top', '--admin', admin()], { ADMIN_TOKEN: token })
     const finished: unknown[] = []

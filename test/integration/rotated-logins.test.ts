@@ -102,7 +102,7 @@ function untilCounted(gateway: HostedGateway): Promise<void> {
 }
 
 describe.each(Object.keys(places))('a login that is changed, with %s,', (kind) => {
-  test('is used for the next connection, when the file has it', async () => {
+  test('a changed login is used for the next connection after the file has it', async () => {
     const { gateway, place, writeLogin } = await startWithLogin(kind)
     await setUser(place, 'sluice', 'resetpass', '>second')
     await disconnectAll(place)

@@ -105,7 +105,7 @@ describe.each(protocols)('SIGTERM in the middle of downloads over %s', (_, setti
     expect(gateway.process.output()).not.toMatch(/request aborted|closed the remaining connections/)
   })
 
-  test('says how many were cut off when the grace period ended', async () => {
+  test('the log says how many downloads were cut off when the grace period ended', async () => {
     const gateway = await startGateway({ UPSTREAM_URL: backend.url, SHUTDOWN_GRACE: '100ms', ...settings })
     const port = await startWanLink(gateway.port, 20_000)
     const begun = Array.from({ length: 5 }, () => download(port, '/by-length'))

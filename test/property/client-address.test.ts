@@ -172,7 +172,7 @@ describe('the address of a client behind NAT64', () => {
     )
   })
 
-  test('makes nobody a trusted proxy', () => {
+  test('NAT64 makes nobody a trusted proxy', () => {
     const everyIpv4 = createAddressReader(['0.0.0.0/0'], {
       hosts: { has: (address) => !address.includes(':') },
     })

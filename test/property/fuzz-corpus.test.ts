@@ -11,7 +11,7 @@ const targets = [...new Set(inputs.map((path) => path.split(sep)[1] ?? ''))]
 describe.each(targets)('the fuzz target %s', (target) => {
   const ofTarget = inputs.filter((path) => path.split(sep)[1] === target)
 
-  test.each(ofTarget)('takes %s', async (path) => {
+  test.each(ofTarget)('the target takes %s', async (path) => {
     const { fuzz } = (await import(join(folder, 'targets', `${target}.ts`))) as {
       fuzz: (bytes: Buffer) => void
     }

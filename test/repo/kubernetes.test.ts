@@ -15,9 +15,10 @@ describe.each(readdirSync(folder).filter((name) => name.endsWith('.yaml')))(
     const text = readFileSync(join(folder, name), 'utf8')
     const manifests = readManifests(text)
 
-    test('is accepted by the API', () => expect(findMistakes(manifests)).toEqual([]))
+    test('the manifests are accepted by the API', () => expect(findMistakes(manifests)).toEqual([]))
 
-    test('has settings that the gateway takes', () => expect(findWrongSettings(manifests)).toEqual([]))
+    test('the manifests have settings that the gateway takes', () =>
+      expect(findWrongSettings(manifests)).toEqual([]))
 
     test('contains all objects that it names, except the secret of the token', () => {
       expect(findBrokenReferences(manifests)).toEqual([])

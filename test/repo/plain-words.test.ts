@@ -47,7 +47,7 @@ describe('the checker of wordings', () => {
     expect(namesIn(line)).toEqual([])
   })
 
-  test('names the line', () => {
+  test('a finding has the number and the text of its line', () => {
     expect(findWordings('a\nb\nit is to be c\n')).toMatchObject([{ line: 3, text: 'it is to be c' }])
   })
 })

@@ -105,16 +105,16 @@ describe.each(Object.entries(recipes))('%s', (page, { options, rules }) => {
   const text = readFileSync(join(folder, page), 'utf8')
   const tables = [...text.matchAll(/```yaml\n(# sluice\.yaml\n[^]*?)```/g)].map(([, yaml = '']) => yaml)
 
-  test('has one table, which the gateway takes', () => {
+  test('the page has one table, which the gateway takes', () => {
     expect(tables).toHaveLength(1)
     for (const yaml of tables) expect(problemsOf({}, directoryWith(yaml))).toEqual([])
   })
 
-  test('has the rules that the page describes', () => {
+  test('the table has the rules that the page describes', () => {
     expect(tables.flatMap((yaml) => loadWithFile(yaml).settings.rules.map(describeRule))).toEqual(rules)
   })
 
-  test('names the equivalent of every option', () => {
+  test('the page names the equivalent of every option', () => {
     const first = text
       .split('\n')
       .filter((line) => line.startsWith('| `'))
@@ -124,7 +124,7 @@ describe.each(Object.entries(recipes))('%s', (page, { options, rules }) => {
     expect(missing).toEqual([])
   })
 
-  test('names only existing settings', () => {
+  test('the page names only existing settings', () => {
     const known = readFileSync(join(folder, '../configuration.md'), 'utf8')
     const named = [...text.matchAll(/`((?:upstream|redis|store|max|trusted|client|ipv6|proxy)[A-Z]\w*)`/g)]
     const foreign = options.concat('proxyProtocol')

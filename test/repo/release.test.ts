@@ -89,7 +89,7 @@ describe('the workflow', () => {
   const settingsOf = (job: Job, action: string): Readonly<Record<string, unknown>> =>
     job.steps.find(({ uses }) => uses?.startsWith(`${action}@`))?.with ?? {}
 
-  test('runs for tags only, and publishes nothing before the check', () => {
+  test('the release workflow runs for tags only, and publishes nothing before the check', () => {
     expect(workflow.on).toEqual({ push: { tags: ['v*'] } })
     expect(Object.keys(workflow.jobs)).toEqual(['check', 'image', 'package'])
     expect(check.steps.at(-1)?.run).toBe('node scripts/check-release.ts "$GITHUB_REF_NAME"')

@@ -149,7 +149,7 @@ describe.concurrent.each(requests)('a request %s, and the backend', (_, head, mo
     }
   })
 
-  test('does not listen: 502', async () => {
+  test('a backend that does not listen is a 502', async () => {
     const alone = await startHosted({ UPSTREAM_URL: 'http://127.0.0.1:1' })
     const { responses } = await request(head, more, Infinity, alone.port)
     expect(responses).toMatchObject([badGateway])

@@ -90,14 +90,17 @@ beforeAll(async () => {
 afterAll(() => backend.close())
 
 describe.each(Object.entries(decisive))('%s, on which a decision rests,', (name, value) => {
-  test.each(ways)('reaches the backend when it is %s as a header of the connection', async (_, linesFor) => {
-    const from = freshAddress()
-    const lines = [`${name}: ${value}`, ...linesFor(name)]
-    const bytes = ['POST /a HTTP/1.1', 'Host: a', 'Content-Length: 2', ...lines, '', '{}'].join('\r\n')
-    const { responses } = await converse(gateway.port, [bytes], { from, responses: 1 })
-    expect(responses.map(({ status }) => status)).toEqual([200])
-    expect(backend.requestsFrom(from).map((request) => valuesOf(request, name))).toEqual([[value]])
-  })
+  test.each(ways)(
+    'a header that decides reaches the backend when it is %s as a header of the connection',
+    async (_, linesFor) => {
+      const from = freshAddress()
+      const lines = [`${name}: ${value}`, ...linesFor(name)]
+      const bytes = ['POST /a HTTP/1.1', 'Host: a', 'Content-Length: 2', ...lines, '', '{}'].join('\r\n')
+      const { responses } = await converse(gateway.port, [bytes], { from, responses: 1 })
+      expect(responses.map(({ status }) => status)).toEqual([200])
+      expect(backend.requestsFrom(from).map((request) => valuesOf(request, name))).toEqual([[value]])
+    },
+  )
 })
 
 test.each([

@@ -19,7 +19,7 @@ describe.each(program.commands.map((command) => [command.name(), command] as con
     command.configureOutput({ writeOut: (text) => (help += text) })
     command.outputHelp()
 
-    test('has --json, and a description of itself and of each option', () => {
+    test('each verb has --json, and a description of itself and of each option', () => {
       expect(command.options.map(({ long }) => long)).toContain('--json')
       for (const { description } of [...command.options, ...command.registeredArguments])
         expect(description).not.toBe('')

@@ -23,7 +23,7 @@ test('there is a file for each preset, and no other', () => {
 })
 
 describe.each(presetNames)('%s', (name) => {
-  test('is valid, and warns of nothing', () => {
+  test('a preset is valid, and causes no warning', () => {
     const { settings, warnings } = load(`preset: ${name}`)
     expect(settings.rules.map(({ policy }) => policy.name)).toEqual(
       readPreset(name).rules.map((rule) => rule.name),
@@ -31,7 +31,7 @@ describe.each(presetNames)('%s', (name) => {
     expect(warnings).toEqual([])
   })
 
-  test('says of each rule where its figure comes from', () => {
+  test('a preset says of each rule where its figure comes from', () => {
     for (const { source } of readPreset(name).rules) expect(source).toMatch(/^.{15,200}$/)
   })
 })

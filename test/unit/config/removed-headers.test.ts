@@ -31,13 +31,13 @@ test('a header that is passed on may be counted by, read for the cost and set', 
 })
 
 describe.each([...hopByHop, ...forwardProxyHeaders])('%s, of one connection,', (name) => {
-  test('is passed on in no request and no response, whatever decisions rest on', () => {
+  test('a header of one connection is forwarded in no request and no response, whatever decisions rest on', () => {
     for (const deciding of [[], [name]])
       expect(createRequestClassifier(deciding, true)(name)?.role).not.toMatch(/^(end-to-end|decisive)$/)
     expect(classifyResponseField(name)?.role).not.toBe('end-to-end')
   })
 
-  test('can neither be counted by, nor read for the cost, nor set, nor name clients', () => {
+  test('a header of one connection can neither be counted by, nor read for the cost, nor set, nor name clients', () => {
     expect(isRuleWith({ key: `header:${name}` })).toBe(false)
     expect(isRuleWith({ cost: { settle: `header:${name}` } })).toBe(false)
     expect([isSet(name), namesClients(name)]).toEqual([false, false])

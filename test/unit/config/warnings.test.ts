@@ -372,7 +372,7 @@ describe('a route after others', () => {
     expect(warningsOf(`${rule}\nroutes:\n${routes.join('\n')}`)).toEqual([])
   })
 
-  test('is not named if a rule sends requests to it', () => {
+  test('a route is not warned of if a rule sends requests to it', () => {
     const rule = 'limits: [{ name: a, match: GET /a, requests: 1, window: 1m, over: { route: r1 } }]'
     const routes =
       "routes:\n  - { name: r0, upstream: 'http://x' }\n  - { name: r1, upstream: 'http://y', paths: /x }"

@@ -59,7 +59,7 @@ describe.each([
     ['eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lo', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c!2ln'],
   ],
 ])('%s', (_, usual, others) => {
-  test.each(['cookie', 'query'] as const)('is one client in each spelling, in a %s', (kind) => {
+  test.each(['cookie', 'query'] as const)('a session is one client in each spelling, in a %s', (kind) => {
     const [value] = valuesOf(kind, usual)
     expect(valuesOf(kind, usual)).toHaveLength(1)
     for (const other of others) expect(valuesOf(kind, other), other).toContain(value)

@@ -15,7 +15,7 @@ describe('endedWithin', () => {
     await waiting
   })
 
-  test('leaves no timer behind when the work ends or fails before the limit', async () => {
+  test('endedWithin leaves no timer behind when the work ends or fails before the limit', async () => {
     await endedWithin(1000, Promise.resolve())
     await expect(endedWithin(1000, Promise.reject(new Error('failed')))).rejects.toThrow('failed')
     expect(vi.getTimerCount()).toBe(0)

@@ -39,7 +39,7 @@ describe('the last page', () => {
     expect(text).toMatch(/\n42 passed, 0 failed$/)
   })
 
-  test('names each failure in at most ten lines, with the command that repeats it', () => {
+  test('the last page names each failure in at most ten lines, with the command that repeats it', () => {
     const failures = [failureIn('test/a.test.ts'), failureIn('test/b.test.ts')]
     const { text, ok } = lastPage(
       [

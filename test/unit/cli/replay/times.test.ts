@@ -48,7 +48,7 @@ function spanOf(read: ReturnType<typeof lineReader>, line: string): { endMs: num
 }
 
 describe.each(caddyTimes)('Caddy, time_format %s', (_name, write, exactMs) => {
-  test('is the instant that was written', () => {
+  test('a time that Caddy wrote is read as the same instant', () => {
     fc.assert(
       fc.property(instants, (ms) => {
         const { endMs } = spanOf(lineReader('auto'), caddyLine(write(ms), '0'))
@@ -59,7 +59,7 @@ describe.each(caddyTimes)('Caddy, time_format %s', (_name, write, exactMs) => {
 })
 
 describe.each(caddyDurations)('Caddy, duration_format %s', (_name, write, exactMs) => {
-  test('is the duration that was written', () => {
+  test('a duration that Caddy wrote is read as the same duration', () => {
     fc.assert(
       fc.property(instants, fc.array(nanoseconds, { minLength: 1, maxLength: 10 }), (ms, all) => {
         const read = lineReader('caddy')

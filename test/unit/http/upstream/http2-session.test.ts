@@ -111,7 +111,7 @@ test.each([
 })
 
 describe('a request that is cancelled before its response', () => {
-  test('is not reset if the backend answers within a second of its beginning', async () => {
+  test('a cancelled request is not reset if the backend answers within a second of its beginning', async () => {
     const { cancel, session, taken } = beginCancellable()
     const stream = await taken
     cancel()
@@ -124,7 +124,7 @@ describe('a request that is cancelled before its response', () => {
     expect(session.open).toBe(0)
   })
 
-  test('is reset if the response is long', async () => {
+  test('a cancelled request is reset if the response is long', async () => {
     const { cancel, taken } = beginCancellable()
     const stream = await taken
     cancel()
@@ -133,7 +133,7 @@ describe('a request that is cancelled before its response', () => {
     expect(await resetCode(stream)).toBe(8)
   })
 
-  test('is reset a second after its beginning', async () => {
+  test('a cancelled request is reset a second after its beginning', async () => {
     const { cancel, session, taken } = beginCancellable()
     const stream = await taken
     cancel()
@@ -141,7 +141,7 @@ describe('a request that is cancelled before its response', () => {
     expect(await resetCode(stream)).toBe(8)
   })
 
-  test('is reset at once if the backend has had it for a second', async () => {
+  test('a cancelled request is reset at once if the backend has had it for a second', async () => {
     const { cancel, setTime, taken } = beginCancellable()
     const stream = await taken
     setTime(1_000)

@@ -48,18 +48,18 @@ describe('the value of a :name of a pattern', () => {
     expect(new Set(valuesSentBy('PUT', `/files/${name}`, 'id', '/files/:id'))).toEqual(new Set(values))
   })
 
-  test('is not read at the end of a path without the characters that some backends drop', () => {
+  test('the value of a :name is not read at the end of a path without the characters that some backends drop', () => {
     for (const path of ['/users/%E7%94%B0a', '/users/b+a', '/users/%20a%20b'])
       expect(valuesIn(path, 'id', '/users/:id')).not.toContain('a')
     expect(valuesIn('/users/%E7%94%B0a', 'id', '/users/:id')).toEqual(['田a'])
   })
 
-  test('is read where an extension with several dots is at the end of the path', () => {
+  test('the value of a :name is read before an extension with several dots', () => {
     for (const path of ['/users/7/login.a.b', '/users/7/login..x', '/users/%37/login.a.b.c/'])
       expect(valuesSentBy('POST', path, 'id', '/users/:id/login')).toEqual(['7'])
   })
 
-  test('is read by the pattern that matches', () => {
+  test('the value of a :name is read by the pattern that matches', () => {
     const patterns = ['/users/:id', '/a%20b/x/:id', '/teams/:team/users/:id/*', '/:id/last']
     expect(valuesIn('/users/1', 'id', ...patterns)).toEqual(['1'])
     expect(valuesIn('/A%20b/x/2', 'id', ...patterns)).toEqual(['2'])
@@ -69,10 +69,10 @@ describe('the value of a :name of a pattern', () => {
     expect(valuesIn('/7/identity', 'id', '/:idx/:id')).toEqual(['identity'])
   })
 
-  test('is the same for all paths that no pattern matches', () =>
+  test('the value of a :name is the same for all paths that no pattern matches', () =>
     expect(valuesIn('/a/b', 'id', '/users/:id')).toEqual(['']))
 
-  test('is not read from a path that goes on after the pattern', () => {
+  test('the value of a :name is not read from a path that goes on after the pattern', () => {
     expect(valuesIn('/users/7/8', 'id', '/users/:id')).toEqual([''])
     expect(valuesIn('/users/7/8/9', 'id', '/users/:id/8')).toEqual([''])
   })

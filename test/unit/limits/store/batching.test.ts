@@ -272,7 +272,7 @@ describe('of several servers', () => {
     return { ask, giveUp: () => batches.giveUp(), sent, together: () => together }
   }
 
-  test('asks each for its requests together, and one does not wait for another', async () => {
+  test('each of several servers is asked for its requests together, and none waits for another', async () => {
     const { ask, sent, together } = createServers()
     for (const client of ['a:1', 'b:1', 'a:2', ':1', ':2']) void ask(client)
     await nextTurn()
@@ -290,7 +290,7 @@ describe('of several servers', () => {
     expect(sent.slice(4).map(({ clients }) => clients)).toEqual([[':3'], ['b:2']])
   })
 
-  test('asks by itself for a request whose counters the server does not have any more', async () => {
+  test('a request whose counters the server does not have any more is asked by itself', async () => {
     const { ask, sent } = createServers()
     const decisions = [ask('a:1'), ask('a:2'), ask('a:3')]
     await nextTurn()
@@ -304,7 +304,7 @@ describe('of several servers', () => {
     )
   })
 
-  test('asks once more only, and for no longer than the time of the request', async () => {
+  test('a request is asked once more only, and for no longer than its time', async () => {
     const { ask, sent } = createServers(50)
     const [twice, late] = [ask('a:1'), ask('a:2')]
     let isLateOver = false
@@ -324,7 +324,7 @@ describe('of several servers', () => {
     expect(sent).toHaveLength(3)
   })
 
-  test('gives up the requests to all of them', async () => {
+  test('giving up decides the requests to all of several servers', async () => {
     const { ask, giveUp, sent } = createServers()
     const sentOnes = [ask('a:1'), ask(':1')]
     await nextTurn()
