@@ -19,10 +19,12 @@ import { readLiveStatus, type ReadActivities } from '../admin/page/live-status.t
 import type { GatewaySettings } from '../config/settings.ts'
 import { createAddressReader } from '../request/addresses/client-address.ts'
 import type { ConfigState } from '../telemetry/metrics/metrics.ts'
+import { renderMetrics } from '../telemetry/metrics/prometheus.ts'
 import { adminConnectionsWithin, readOpenFilesLimit } from './observe/open-files.ts'
 import type { Reloader } from './reload/reloader.ts'
 import { listenOn } from './listen/server.ts'
 import { currentRules } from './serving/current-rules.ts'
+import type { Serving } from './serving/serving.ts'
 import { version } from './observe/version.ts'
 
 /** The listener for operators and their tools, separate from the clients' listener. */
@@ -38,6 +40,20 @@ type Operated = Pick<AdminDeps, 'readHealth' | 'readMetrics'> & {
   readonly clients: ClientOperations
   readonly reloader: Reloader
   readonly readActivities: ReadActivities
+}
+
+/** What the admin listener reads of a gateway that is one process. */
+export function operatedAlone({
+  clients,
+  health,
+  metrics,
+}: Pick<Serving, 'clients' | 'health' | 'metrics'>): Omit<Operated, 'reloader'> {
+  return {
+    clients,
+    readHealth: () => health.report(),
+    readActivities: () => Promise.resolve({ all: [metrics.readActivity()], answered: 1 }),
+    readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
+  }
 }
 
 const adminSettings = { host: 'ADMIN_HOST', port: 'ADMIN_PORT' }

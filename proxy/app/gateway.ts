@@ -3,10 +3,9 @@ import { handleUncaughtExceptions } from '../../shared/uncaught-exceptions.ts'
 import { listFilesOf } from '../config/clients/list-files.ts'
 import type { GatewaySettings } from '../config/settings.ts'
 import type { Names } from '../names/names.ts'
-import { renderMetrics } from '../telemetry/metrics/prometheus.ts'
 import { LiveGeo } from './addresses/live-geo.ts'
 import { LiveLists } from './addresses/live-lists.ts'
-import { composeAdmin } from './admin.ts'
+import { composeAdmin, operatedAlone } from './admin.ts'
 import { keepCertificate } from './listen/certificate.ts'
 import { composeWebhooks } from './observe/webhooks.ts'
 import { Reloader, type SettingsSource } from './reload/reloader.ts'
@@ -67,8 +66,8 @@ async function composeSingle(
     readConfig: () => reloader.readConfig(),
     notify: webhooks?.notify,
   })
-  const { metrics, health } = serving
-  webhooks?.observe(metrics.telemetry)
+  const { telemetry } = serving.metrics
+  webhooks?.observe(telemetry)
   const reloader = new Reloader({
     running: settings,
     source,
@@ -77,13 +76,7 @@ async function composeSingle(
     notify: webhooks?.notify,
     log,
   })
-  const admin = composeAdmin(settings, log, {
-    clients: serving.clients,
-    reloader,
-    readHealth: () => health.report(),
-    readActivities: () => Promise.resolve({ all: [metrics.readActivity()], answered: 1 }),
-    readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
-  })
+  const admin = composeAdmin(settings, log, { ...operatedAlone(serving), reloader })
   const stopWatching = source.watch(() => void reloader.reload('file'))
   return {
     reload() {
@@ -94,7 +87,7 @@ async function composeSingle(
       const adminPort = await admin.listen()
       const ports = await serving.listen()
       if (!ports) return undefined
-      handleUncaughtExceptions(log, () => metrics.telemetry.errorCaught('process'))
+      handleUncaughtExceptions(log, () => telemetry.errorCaught('process'))
       return { ...ports, adminPort }
     },
     async close() {

@@ -4,13 +4,12 @@ import { join } from 'node:path'
 import { nearestWord } from '../../../shared/settings/did-you-mean.ts'
 import { createLog, type Log } from '../../../shared/log.ts'
 import { SettingsError } from '../../../shared/settings/settings-error.ts'
-import { composeAdmin } from '../../app/admin.ts'
+import { composeAdmin, operatedAlone } from '../../app/admin.ts'
 import { Reloader } from '../../app/reload/reloader.ts'
 import { composeServing } from '../../app/serving/compose.ts'
 import type { Serving } from '../../app/serving/serving.ts'
 import { hashTable } from '../../config/reload/table-hash.ts'
 import { loadGatewaySettings, type GatewaySettings } from '../../config/settings.ts'
-import { renderMetrics } from '../../telemetry/metrics/prometheus.ts'
 import type { SecretName, Sluice, SluiceOptions } from './sluice.ts'
 import type { SluiceYaml } from '../../config/written/sluice-yaml.ts'
 
@@ -135,7 +134,6 @@ function composeAdminOf(
   settings: GatewaySettings,
   log: Log,
 ): ReturnType<typeof composeAdmin> {
-  const { metrics, health, clients } = serving
   const source = {
     written: settings,
     load: () => Promise.resolve({ settings, warnings: [] }),
@@ -143,7 +141,7 @@ function composeAdminOf(
     signature: () => '',
   }
   const admin = composeAdmin(settings, log, {
-    clients,
+    ...operatedAlone(serving),
     reloader: new Reloader({
       running: settings,
       source,
@@ -151,9 +149,6 @@ function composeAdminOf(
       changed: () => admin.tableChanged(),
       log,
     }),
-    readHealth: () => health.report(),
-    readActivities: () => Promise.resolve({ all: [metrics.readActivity()], answered: 1 }),
-    readMetrics: async () => renderMetrics([await metrics.takeSnapshot()]),
   })
   return admin
 }
