@@ -2,9 +2,8 @@ import { errors, type ErrorReply } from '../../shared/error-replies.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import { readAuthority } from './authority.ts'
 import {
-  countFields,
   findFramingFault,
-  knownMethods,
+  findHeadFault,
   readHost,
   reject,
   type HeadOptions,
@@ -53,17 +52,9 @@ export function readAuthRequest(
   const original = readOriginal(form, request, options.upstreamHost)
   if ('reply' in original) return original
   const { method, target: written, host } = original
-  if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
-  if (written.length > options.maxTargetBytes)
-    return reject(
-      'target',
-      errors.targetTooLong,
-      'the target is too long (more than half of MAX_HEADER_SIZE)',
-    )
-  const { rawHeaders } = request
-  const maxHeaders = options.maxHeaderCount + ADDED_FIELDS
-  if (rawHeaders.length > 2 * maxHeaders && countFields(rawHeaders) > maxHeaders)
-    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
+  const maxHeaderCount = options.maxHeaderCount + ADDED_FIELDS
+  const headFault = findHeadFault(method, written, request.rawHeaders, { ...options, maxHeaderCount })
+  if (headFault) return headFault
   const target = readTarget(method, written, { headers: request.headers, isForwardedAsSent: true })
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
   // Proxies write the path and query here, regardless of the form that the client has used.

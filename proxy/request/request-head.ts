@@ -59,21 +59,11 @@ export function readRequestHead(
   upgrades: boolean,
 ): RequestHead | RejectedHead {
   const { method, url, rawHeaders } = request
-  const { maxTargetBytes, maxHeaderCount, upstreamHost } = options
-  const fault = findFramingFault(request)
+  const fault = findFramingFault(request) ?? findHeadFault(method, url, rawHeaders, options)
   if (fault) return fault
-  if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
-  if (url.length > maxTargetBytes)
-    return reject(
-      'target',
-      errors.targetTooLong,
-      'the target is too long (more than half of MAX_HEADER_SIZE)',
-    )
-  if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
-    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
   const target = readTarget(method, url, request)
   if (typeof target === 'string') return reject('target', errors.badRequest, target)
-  const host = readHost(request, target.authority, upstreamHost)
+  const host = readHost(request, target.authority, options.upstreamHost)
   if (host === undefined)
     return reject('host', errors.badRequest, 'the Host header is missing, repeated or invalid', target.path)
   if (hasUnsupportedExpectation(request))
@@ -85,6 +75,25 @@ export function readRequestHead(
   return reject('framing', errors.badRequest, 'the WebSocket handshake is malformed', target.path)
 }
 
+/** Finds an unknown method, a target that is too long, and too many headers. @param target as sent */
+export function findHeadFault(
+  method: string,
+  target: string,
+  rawHeaders: readonly string[],
+  { maxTargetBytes, maxHeaderCount }: HeadBounds,
+): RejectedHead | undefined {
+  if (!knownMethods.has(method)) return reject('other', errors.badRequest, 'unknown method')
+  if (target.length > maxTargetBytes)
+    return reject(
+      'target',
+      errors.targetTooLong,
+      'the target is too long (more than half of MAX_HEADER_SIZE)',
+    )
+  if (rawHeaders.length > 2 * maxHeaderCount && countFields(rawHeaders) > maxHeaderCount)
+    return reject('headers-too-large', errors.fieldsTooLarge, 'too many headers')
+  return undefined
+}
+
 /**
  * @param reason for the log, without any text of the request
  * @param path the path as forwarded; empty if it could not be read
@@ -93,7 +102,11 @@ export function reject(rejection: Rejection, reply: ErrorReply, reason: string, 
   return { rejection, reply, reason, path }
 }
 
-/** Counts header fields, except HTTP/2's pseudo-fields. Cookies that HTTP/2 splits into fields count as one (RFC 9113 section 8.2.3). */
+/**
+ * Counts header fields, except HTTP/2's pseudo-fields. Cookies that HTTP/2 splits into fields count as one (RFC 9113 section 8.2.3).
+ *
+ * @internal exported for tests
+ */
 export function countFields(rawFields: readonly string[]): number {
   let count = 0
   let hasCookie = false
