@@ -61,7 +61,7 @@ async function bundle(): Promise<void> {
   })
   await build.close()
   for (const file of output) {
-    if (file.type !== 'chunk') throw new Error(`${file.fileName} is no code`)
+    if (file.type !== 'chunk') throw new Error(`${file.fileName} is not code`)
     const path = join(dist, file.fileName)
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, escapeBeyondLatin1(file.code.replaceAll(toDist, relative(dirname(path), dist))))

@@ -11,7 +11,7 @@ export async function renderFolders(): Promise<string> {
     tsPreCompilationDeps: true,
     outputType: 'mermaid',
   })
-  if (typeof output !== 'string') throw new Error('dependency-cruiser has drawn nothing')
+  if (typeof output !== 'string') throw new Error('dependency-cruiser returned no text')
   return `\`\`\`mermaid\n${sortEdges(output.trim())}\n\`\`\``
 }
 

@@ -58,7 +58,7 @@ const tables: Readonly<Record<string, () => string>> = {
 function withTables(text: string): string {
   return replaceGenerated(text, (name) => {
     const render = tables[name]
-    if (!render) throw new Error(`docs/configuration.md asks for a table that there is not: ${name}`)
+    if (!render) throw new Error(`docs/configuration.md asks for an unknown table: ${name}`)
     return render()
   })
 }

@@ -197,7 +197,10 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     this.#forwardedRequest().forward(this.head)
   }
 
-  /** Also for a request that no rule has counted, because it is over a limit that refuses nothing, or because Redis is unavailable. */
+  /**
+   * Whether a policy hides headers of the response. It does so even for a request that it has not counted, because the request is over a
+   * limit that refuses nothing, or because Redis is unavailable.
+   */
   get #hidesHeaders(): boolean {
     return this.charges.some(({ policy }) => hiddenHeaders(policy).length > 0)
   }

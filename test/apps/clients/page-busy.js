@@ -1,7 +1,7 @@
 import { withPage } from './browser.js'
 
-// How much of the processor the page's script takes while very much is refused. Measured is the processor's time and not that of the clock,
-// so that it makes no difference what else the machine does.
+// Measures how much CPU the script of the page takes while many requests are refused. Time on the CPU counts, and not the time of day, so
+// that other load on the machine makes no difference.
 
 const [origin, protocol, seconds, picture] = process.argv.slice(2)
 /** What a task of the main thread does beside scripts. */

@@ -72,7 +72,7 @@ export async function setOverride(body) {
   return act('api/clients/override', body, done, undo)
 }
 
-// To undo a change brings back what the client had before, unless another operator has changed that meanwhile.
+// Undo restores the state that the client had before the change, unless another operator has changed it meanwhile.
 
 const bans = {
   list: 'bans',

@@ -5,7 +5,7 @@ import { OversizeMemory } from '../../http2/header-block.ts'
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
   readonly idleMs: number
-  /** The same before the first request; also the time in which a header block must be complete. */
+  /** Time to keep a connection open before its first request; also the time in which a header block must be complete. */
   readonly headersMs: number
 }
 

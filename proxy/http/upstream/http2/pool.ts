@@ -28,7 +28,7 @@ const noUpgrade =
 const MAX_SHARED_HEAD_BYTES = 8 * 1024
 /** A client may use at most this many times the number of streams that are free. */
 const MAX_TIMES_FREE = 3
-/** The same for connections of requests with large heads, of which a single client gets half. */
+/** How many times the free connections a client may use for requests with large heads: a single client gets half of them. */
 const MAX_TIMES_FREE_LARGE = 1
 /** Requests that can wait for a connection even if `maxQueued` is less. */
 const FEWEST_QUEUED = 128
