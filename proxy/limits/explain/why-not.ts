@@ -35,13 +35,12 @@ export function whyNot(rule: Rule, request: ClientRequest, head: RequestHead, wi
     compileRules([changed]).match(head.target, method, headers, head.host).length > 0
   if (withCors && isPreflight(request, head.target)) {
     const [left] = preflightRules([rule])
-    if (!left || !matches(left))
-      if (matches(rule))
-        return {
-          unmet: ['method'],
-          isNear: true,
-          text: 'a preflight counts only under rules that name OPTIONS',
-        }
+    if ((!left || !matches(left)) && matches(rule))
+      return {
+        unmet: ['method'],
+        isNear: true,
+        text: 'a preflight counts only under rules that name OPTIONS',
+      }
   }
   const alone = all.filter((criterion) => matches(widened[criterion](rule)))
   // The criteria that keep the rule from matching even if all others are widened.
