@@ -185,15 +185,19 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many frames without effect (flood)')
   }
 
+  /** @throws {ConnectionError} */
+  requestGlitch(weight: number): void {
+    if (this.#glitches.add(weight)) return
+    if (this.#lastServed !== LAST_STREAM)
+      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many faulty or cancelled requests (flood)')
+    this.#glitches.renew()
+    this.close()
+  }
+
   cancelStream(stream: Http2Stream): void {
     this.#cutOffUnlessDrained()
     this.dropStream(stream)
-    if (this.#glitches.add(1)) return
-    // Requests in flight are finished first, because a proxy in front of this gateway cancels requests of many clients.
-    if (this.#lastServed !== LAST_STREAM)
-      throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many cancelled requests (flood)')
-    this.#glitches.renew()
-    this.close()
+    this.requestGlitch(1)
   }
 
   /** Resets a stream because of an error of the client. */
@@ -201,7 +205,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     const stream = this.streams.get(id)
     if (stream) this.resetStream(stream, code)
     else this.output.sendReset(id, code)
-    this.glitch(ERROR_WEIGHT)
+    this.requestGlitch(ERROR_WEIGHT)
   }
 
   resetStream(stream: Http2Stream, code: number): void {

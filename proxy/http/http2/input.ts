@@ -28,6 +28,11 @@ export type Http2InputOwner = {
   failStream(id: number, code: number): void
   /** Counts a frame that no request needs in large numbers. @throws {ConnectionError} if there are too many */
   glitch(weight: number): void
+  /**
+   * Counts a glitch that a single request causes. A proxy passes on what any of its clients send, so before the connection ends because of
+   * such glitches, the requests in flight are finished. @throws {ConnectionError} if there are too many even then
+   */
+  requestGlitch(weight: number): void
   /** Closes the connection if it is closing and all received requests are answered. */
   closeIfDone(): void
   /** The client is about to close: closes the connection as soon as no request is in flight. Until then requests are served. */
@@ -160,7 +165,7 @@ export class Http2Input implements FrameSink {
     const list = this.#decoder.decode(this.#block.take())
     const { isTooLarge } = this.#decoder
     // One byte of a block may stand for a whole table entry.
-    if (isTooLarge) this.#owner.glitch(1)
+    if (isTooLarge) this.#owner.requestGlitch(1)
     const stream = this.#owner.streams.get(id)
     if (stream) this.#onTrailers(stream, isTooLarge ? undefined : list, endsStream)
     else if (id > this.#owner.lastStream) this.#owner.open(id, list, endsStream, isTooLarge)
@@ -174,7 +179,7 @@ export class Http2Input implements FrameSink {
   #onLateHeaders(id: number, list: readonly string[], endsStream: boolean): void {
     if (list[0]?.startsWith(':'))
       throw new ConnectionError(errorCodes.protocolError, 'request on a stream id that was used or skipped')
-    if (!endsStream || !this.#owner.answered.end(id)) this.#owner.glitch(LATE_WEIGHT)
+    if (!endsStream || !this.#owner.answered.end(id)) this.#owner.requestGlitch(LATE_WEIGHT)
   }
 
   #onTrailers(stream: Http2Stream, list: readonly string[] | undefined, endsStream: boolean): void {
@@ -202,7 +207,7 @@ export class Http2Input implements FrameSink {
     if (!stream) {
       if (id === 0 || id > this.#owner.lastStream || id % 2 === 0)
         throw new ConnectionError(errorCodes.protocolError, 'DATA on a stream that is not open')
-      return this.#owner.glitch(LATE_WEIGHT)
+      return this.#owner.requestGlitch(LATE_WEIGHT)
     }
     const error = stream.onDataFrame(length)
     if (error !== undefined) {
@@ -231,6 +236,7 @@ export class Http2Input implements FrameSink {
   }
 
   onDataEnd(): void {
+    if (this.isClosed) return
     // Reopens the window of the connection at once, because one stream must not block the others. The windows of the streams bound the data
     // that is buffered for slow backends.
     if (this.#receiveWindow < CONNECTION_WINDOW / 2) {
@@ -260,7 +266,7 @@ export class Http2Input implements FrameSink {
     this.#owner.answered.delete(id)
     if (stream) return this.#owner.cancelStream(stream)
     // It weighs less than that of an open stream, because clients reset uploads that were answered.
-    this.#owner.glitch(LATE_WEIGHT)
+    this.#owner.requestGlitch(LATE_WEIGHT)
     this.#owner.closeIfDone()
   }
 

@@ -51,6 +51,7 @@ function openConnection(): ByteReader {
     glitch(weight) {
       if (!glitches.add(weight)) throw new ConnectionError(11, 'too many frames without effect (flood)')
     },
+    requestGlitch: (weight) => owner.glitch(weight),
     failStream: () => owner.glitch(10),
     cancelStream: () => owner.glitch(1),
     closeIfDone: nothing,

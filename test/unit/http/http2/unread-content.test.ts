@@ -9,6 +9,8 @@ import type { Http2Response } from '../../../../proxy/http/http2/response.ts'
 import { allow, answerOptions } from '../../../../proxy/request/local-replies.ts'
 import {
   endHeaders,
+  endStream,
+  fieldBlock,
   frame,
   frameTypes,
   preface,
@@ -53,7 +55,10 @@ function connect(serve: (request: Http2Request, response: Http2Response) => void
       requests.push(request)
       serve(request, response)
     },
-    onHeadersTooLarge: () => undefined,
+    onHeadersTooLarge(_, response) {
+      response.writeHead(431, [])
+      response.end()
+    },
     onMalformed: () => undefined,
     onException(error) {
       throw error
@@ -100,7 +105,20 @@ test('a client that resets its streams must read the output that was written bef
   await eventually('the connection is closed', () => expect(socket.destroyed).toBe(true))
 })
 
-test('a client that cancels too many requests gets those in flight answered', () => {
+const request = (id: number, ...fields: (readonly [string, string])[]): Buffer =>
+  frame(frameTypes.headers, endHeaders | endStream, id, requestFields('GET', '/', ...fields))
+const trailers = (id: number): Buffer =>
+  frame(frameTypes.headers, endHeaders | endStream, id, fieldBlock([['x-a', 'x']]))
+
+// A proxy in front of the gateway passes on what each of its clients does.
+test.each<[string, lastServed: number, (id: number) => Buffer[]]>([
+  ['are cancelled', 2_000, (id) => [request(id), frame(frameTypes.rstStream, 0, id, uint32(8))]],
+  ['get a WINDOW_UPDATE of 0', 200, (id) => [request(id), frame(frameTypes.windowUpdate, 0, id, uint32(0))]],
+  ['have DATA after their end', 200, (id) => [request(id), frame(frameTypes.data, 0, id, Buffer.alloc(1))]],
+  ['have HEADERS after their end', 200, (id) => [request(id), trailers(id)]],
+  ['are malformed', 200, (id) => [request(id, ['x-a', 'a\x01b'])]],
+  ['are too large', 1_900, (id) => [request(id, ['x-a', 'x'.repeat(8_080)], ['x-b', 'x'.repeat(8_080)])]],
+])('if too many requests of a client %s, those in flight are answered', async (_, lastServed, faulty) => {
   const pending: Http2Response[] = []
   const { socket, connection } = connect(
     (_, response) => void pending.push(response),
@@ -108,12 +126,11 @@ test('a client that cancels too many requests gets those in flight answered', ()
   )
   const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
   onTestFinished(() => clock.mockRestore())
-  const request = (id: number): Buffer =>
-    frame(frameTypes.headers, endHeaders | 1, id, requestFields('GET', '/'))
   connection.read(request(1))
-  const cancel = (id: number): void =>
-    connection.read(Buffer.concat([request(id), frame(frameTypes.rstStream, 0, id, uint32(8))]))
-  for (let id = 3; id < 2 * 1_500; id += 2) cancel(id)
+  for (let id = 3; id < 2 * 1_500; id += 2) {
+    connection.read(Buffer.concat(faulty(id)))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   expect(connection.openRequests).toBe(1)
   expect(connection.isClosed).toBe(false)
   // Further requests are not served, and a flood still ends the connection.
@@ -122,6 +139,6 @@ test('a client that cancels too many requests gets those in flight answered', ()
   expect(pending.length).toBe(served)
   expect(connection.isClosed).toBe(true)
   const [first, ...others] = socket.lastStreams
-  expect(first).toBeGreaterThan(2_000)
+  expect(first).toBeGreaterThan(lastServed)
   expect(others).toEqual([first])
 })
