@@ -332,6 +332,10 @@ class Exchange implements PacedExchange, LocalReplySource, RequestContext {
     return this.clientAddress.prefix
   }
 
+  get isOnSharedConnection(): boolean {
+    return this.peer.trusted && this.request.httpVersionMajor === 2
+  }
+
   /** The status code of the response, for metrics and logs. */
   get status(): number {
     return this.#auth?.refusedWith ?? statusOf(this.response)

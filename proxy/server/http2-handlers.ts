@@ -8,7 +8,7 @@ import type { SlowClients } from '../http/connection/slow-clients.ts'
 import { sendError } from '../http/fields/reply.ts'
 import type { ClientRequest } from '../http/message/client-request.ts'
 import type { ClientResponse } from '../http/message/client-response.ts'
-import { peerOf, type PeerOptions } from '../request/addresses/client-address.ts'
+import { peerOf, type Peer, type PeerOptions } from '../request/addresses/client-address.ts'
 import { allow } from '../request/local-replies.ts'
 import type { OnException } from './error-boundary.ts'
 import type { Handler } from './handler-options.ts'
@@ -43,7 +43,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   ): void => {
     const peer = peerOf(request, deps.peers)
     if (!peer) return void request.socket.destroy()
-    watchAnswer(deps.slowClients, peer.client.prefix, request, response)
+    watchAnswer(deps.slowClients, peer, request, response)
     sendError(request, response, error, fields)
   }
   return {
@@ -77,7 +77,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
 /** Watches a response that does not come from the handler, because a client may also be too slow to read it. */
 function watchAnswer(
   slowClients: Http2Deps['slowClients'],
-  client: string,
+  { client, trusted }: Peer,
   request: ClientRequest,
   response: ClientResponse,
 ): void {
@@ -86,7 +86,8 @@ function watchAnswer(
     response,
     forwarding: undefined,
     isFinished: false,
-    client,
+    client: client.prefix,
+    isOnSharedConnection: trusted,
     place: -1,
     guard: (step) => step(),
     onTooSlow: () => response.abort(),

@@ -11,6 +11,8 @@ export type PacedExchange = {
   readonly isFinished: boolean
   /** The client: an IPv4 address or an IPv6 network. */
   readonly client: string
+  /** Requests of other clients are on the same connection: it is an HTTP/2 connection of a trusted proxy. */
+  readonly isOnSharedConnection: boolean
   /** The index of this exchange in the array of `SlowClients`; -1 if it is not there. */
   place: number
   /** Runs a step. An exception fails this exchange only. */

@@ -4,8 +4,8 @@ import { paceLines } from '../paced-lines.ts'
 const MIN_PAUSE_MS = 60_000
 
 /**
- * Logs connections that are closed because their clients do not read the responses: the first at once, then at most one line a minute with
- * the number of further connections.
+ * Logs connections, and streams of proxies, that are ended because their clients do not read the responses: the first at once, then at most
+ * one line a minute with the number of further ones.
  *
  * @param settings.maxUnreadBytes the bound on the unread bytes of all clients together
  */
@@ -16,7 +16,7 @@ export function createUnreadLog(
   const logPaced = paceLines(MIN_PAUSE_MS, (connections) =>
     log.warn(
       { connections, maxUnreadBytes },
-      'clients leave too many responses unread: closed the connections with the most unread data',
+      'clients leave too many responses unread: closed the connections, or streams of proxies, with the most unread data',
     ),
   )
   return (connections) => logPaced(undefined, connections)

@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
+import { beforeAll, expect, test } from 'vitest'
+import { startBackend, type Backend } from '../support/http/backend.ts'
+import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
+import { connectHttp2 } from '../support/http/http2.ts'
+import { eventually } from '../support/wait/eventually.ts'
+
+// A trusted proxy sends the requests of many clients over one connection. If a client does not read its responses, the proxy does not open
+// the windows of its streams. The requests of another client on the connection must not suffer from it.
+
+const maxUnreadBytes = 1024 * 1024
+const slow = '203.0.113.9'
+const other = '198.51.100.7'
+
+let backend: Backend
+
+beforeAll(async () => {
+  backend = await startBackend((request, response) => {
+    if (request.url === '/page') response.end(Buffer.alloc(30_000))
+    else if (request.url === '/events') response.write('x')
+    else response.writeHead(204).end()
+  })
+})
+
+async function startBehindProxy(): Promise<{ gateway: HostedGateway; proxy: ClientHttp2Session }> {
+  const gateway = await startHosted({
+    UPSTREAM_URL: backend.url,
+    TRUSTED_PROXIES: '127.0.0.1',
+    ...otherBounds({ maxUnreadBytes }),
+  })
+  return {
+    gateway,
+    proxy: connectHttp2(gateway.port, { cleartext: true, settings: { initialWindowSize: 0 } }),
+  }
+}
+
+function ask(proxy: ClientHttp2Session, client: string, path: string): ClientHttp2Stream {
+  const stream = proxy.request({ ':path': path, 'x-forwarded-for': client })
+  stream.on('error', () => undefined)
+  return stream
+}
+
+test('if a client leaves too much unread, its streams are reset, and those of others on the connection go on', async () => {
+  const { gateway, proxy } = await startBehindProxy()
+  const events = ask(proxy, other, '/events')
+  await once(events, 'response')
+  const resets: number[] = []
+  for (let i = 0; i < 60; i++) {
+    const stream = ask(proxy, slow, '/page')
+    stream.on('close', () => resets.push(stream.rstCode))
+  }
+  await gateway.waitForLine(/clients leave too many responses unread/)
+  await eventually('streams are reset', () => expect(resets.length).toBeGreaterThan(0))
+  await once(ask(proxy, other, '/'), 'response')
+  expect(events.closed).toBe(false)
+  expect(proxy.closed).toBe(false)
+  proxy.destroy()
+})
