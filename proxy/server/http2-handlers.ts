@@ -48,6 +48,12 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   }
   return {
     isPressed: () => deps.slowClients.isPressed,
+    clientOf(request) {
+      const peer = peerOf(request, deps.peers)
+      if (!peer?.trusted) return ''
+      const { addresses } = deps.peers
+      return addresses.readClientAddress(peer, request.headers[addresses.header]).prefix
+    },
     serve(request, response) {
       try {
         if (request.method === 'CONNECT') {

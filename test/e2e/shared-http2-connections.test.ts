@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2'
 import { beforeAll, expect, test } from 'vitest'
 import { startBackend, type Backend } from '../support/http/backend.ts'
+import { send } from '../support/gateway/gateway.ts'
 import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2 } from '../support/http/http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
@@ -40,6 +41,26 @@ function ask(proxy: ClientHttp2Session, client: string, path: string): ClientHtt
   stream.on('error', () => undefined)
   return stream
 }
+
+async function untilUnread({ adminPort }: HostedGateway, bytes: number): Promise<void> {
+  await eventually(`${bytes} bytes are unread`, async () => {
+    const { body } = await send(adminPort, 'GET', '/metrics')
+    const unread = Number(/^sluice_table_entries\{table="unread-bytes"\} (\d+)$/m.exec(body)?.[1])
+    expect(unread).toBeGreaterThan(bytes)
+  })
+}
+
+test('while requests of a client that does not read are held back, those of others on the connection are served', async () => {
+  const { gateway, proxy } = await startBehindProxy()
+  for (let i = 0; i < 16; i++) ask(proxy, slow, '/page')
+  await untilUnread(gateway, maxUnreadBytes / 2)
+  const answered: string[] = []
+  for (let i = 0; i < 5; i++) ask(proxy, slow, '/').on('response', () => answered.push(slow))
+  await once(ask(proxy, other, '/'), 'response')
+  // Of those that are held back, one is served every two seconds.
+  expect(answered.length).toBeLessThan(5)
+  proxy.destroy()
+})
 
 test('if a client leaves too much unread, its streams are reset, and those of others on the connection go on', async () => {
   const { gateway, proxy } = await startBehindProxy()

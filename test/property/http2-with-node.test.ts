@@ -79,6 +79,7 @@ beforeAll(async () => {
       now: () => performance.now(),
 
       isPressed: () => false,
+      clientOf: () => '',
       serve: answer,
       onHeadersTooLarge: () => failures.push('too large'),
       onMalformed: () => failures.push('malformed'),

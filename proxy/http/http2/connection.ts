@@ -35,6 +35,8 @@ export type Http2Options = {
   readonly oversizeMemory?: OversizeMemory
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
+  /** Returns the client of a request, if the peer is a proxy with requests of many; otherwise the same for all requests. */
+  clientOf(request: Http2Request): string
   serve(request: Http2Request, response: Http2Response): void
   /** The headers of a request exceed `maxHeaderBytes`. Of the request, only its method is known. */
   onHeadersTooLarge(request: Http2Request, response: Http2Response): void
@@ -143,7 +145,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
   }
 
   #serveOrHold(stream: Http2Stream): void {
-    if (!this.#held.mustHold) this.#serve(stream)
+    if (!this.#held.mustHold(stream)) this.#serve(stream)
     // Its body would stay in memory. The client may send the request again, because it was not processed (RFC 9113 section 8.7).
     else if (stream.request.hasContent) this.resetStream(stream, errorCodes.refusedStream)
     else this.#held.hold(stream)
@@ -229,6 +231,10 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.output.remove(stream)
     stream.onClosed()
     this.#countFinished(stream)
+  }
+
+  clientOf(request: Http2Request): string {
+    return this.#options.clientOf(request)
   }
 
   onLocalEnd(stream: Http2Stream): void {

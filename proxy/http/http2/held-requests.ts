@@ -1,4 +1,4 @@
-/** Requests are held back only on a connection with at least this many unread responses, or requests in flight. */
+/** Requests are held back only if their client has at least this many unread responses, or requests in flight, on the connection. */
 const ALWAYS_SERVED = 8
 /** How many more requests may be in flight for each response that the client has read. */
 const SERVED_PER_RESPONSE = 2
@@ -12,6 +12,10 @@ export type HeldStream = {
   readonly isOpen: boolean
   /** Whether some of the response is pending. */
   readonly isUnread: boolean
+  /** The request is in flight. */
+  readonly isServed: boolean
+  /** The client of the request: a proxy sends those of many over one connection. */
+  readonly client: string
 }
 
 export type HeldOwner<Stream> = {
@@ -26,9 +30,9 @@ export type HeldOwner<Stream> = {
 }
 
 /**
- * Holds back requests of a connection with many unread responses while unread responses take too much memory: each further response would
- * be read from the backend for nothing. Closing the connection would not help against a client that opens another one and asks for
- * everything again. A new connection is therefore treated the same: it gets more requests served only as it reads responses.
+ * Holds back requests of a client with many unread responses on a connection while unread responses take too much memory: each further
+ * response would be read from the backend for nothing. Closing the connection would not help against a client that opens another one and
+ * asks for everything again. A new connection is therefore treated the same: it gets more requests served only as it reads responses.
  */
 export class HeldRequests<Stream extends HeldStream> {
   readonly #owner: HeldOwner<Stream>
@@ -36,7 +40,8 @@ export class HeldRequests<Stream extends HeldStream> {
   readonly #now: () => number
   readonly #serve: (stream: Stream) => void
   #held: Stream[] = []
-  #lastServedMs = -Infinity
+  /** For each client with held requests, when one of them was last served, or the first was held back. */
+  readonly #servedMs = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -60,17 +65,16 @@ export class HeldRequests<Stream extends HeldStream> {
     return this.#held.length === 0
   }
 
-  /** Whether the next request must be held back. */
-  get mustHold(): boolean {
-    return this.#held.length > 0 || this.#hasTooManyUnread()
+  /** Whether the next request of this stream's client must be held back. */
+  mustHold(stream: Stream): boolean {
+    if (this.#held.length === 0 && !this.#isPressed()) return false
+    return this.#servedMs.has(stream.client) || this.#hasTooManyUnread(stream.client)
   }
 
   /** Holds back the request of a stream. */
   hold(stream: Stream): void {
-    if (this.#held.length === 0) {
-      this.#lastServedMs = this.#now()
-      this.#timer = setInterval(() => this.serveIfAllowed(), CHECK_MS).unref()
-    }
+    if (this.#held.length === 0) this.#timer = setInterval(() => this.serveIfAllowed(), CHECK_MS).unref()
+    if (!this.#servedMs.has(stream.client)) this.#servedMs.set(stream.client, this.#now())
     this.#held.push(stream)
   }
 
@@ -78,31 +82,50 @@ export class HeldRequests<Stream extends HeldStream> {
   clear(): void {
     clearInterval(this.#timer)
     this.#held = []
+    this.#servedMs.clear()
   }
 
   /** Serves held requests as far as possible now. Call when the client has read a response. */
   serveIfAllowed(): void {
-    this.#held = this.#held.filter(({ isOpen }) => isOpen)
-    while (this.#held.length > 0) {
-      const nowMs = this.#now()
-      if (this.#hasTooManyUnread()) {
-        if (nowMs - this.#lastServedMs < SERVE_ONE_EACH_MS) return
-        this.#lastServedMs = nowMs
-      }
-      const stream = this.#held.shift()
-      if (stream?.isOpen) this.#serve(stream)
+    const over = new Set<string>()
+    const left: Stream[] = []
+    for (const stream of this.#held) {
+      if (!stream.isOpen) continue
+      if (this.#mustWait(stream.client, over)) left.push(stream)
+      else this.#serve(stream)
     }
+    this.#held = left.filter(({ isOpen }) => isOpen)
+    if (this.#held.length > 0) return this.#forgetServed()
     this.clear()
     // All held streams may have been reset, and then nothing else closes the connection.
     this.#owner.closeIfDone()
   }
 
-  #hasTooManyUnread(): boolean {
+  /** @param over the clients that were found to have too many unread responses */
+  #mustWait(client: string, over: Set<string>): boolean {
+    if (!over.has(client) && !this.#hasTooManyUnread(client)) return false
+    over.add(client)
+    const nowMs = this.#now()
+    if (nowMs - (this.#servedMs.get(client) ?? nowMs) < SERVE_ONE_EACH_MS) return true
+    this.#servedMs.set(client, nowMs)
+    return false
+  }
+
+  /** Forgets the clients that have no more held requests. */
+  #forgetServed(): void {
+    const clients = new Set(this.#held.map(({ client }) => client))
+    for (const client of this.#servedMs.keys()) if (!clients.has(client)) this.#servedMs.delete(client)
+  }
+
+  #hasTooManyUnread(client: string): boolean {
     if (!this.#isPressed()) return false
     const { streams, openRequests, responsesSent } = this.#owner
-    if (openRequests >= ALWAYS_SERVED + SERVED_PER_RESPONSE * responsesSent) return true
     let unread = 0
-    for (const stream of streams.values()) if (stream.isUnread && ++unread >= ALWAYS_SERVED) return true
-    return false
+    let othersOpen = 0
+    for (const stream of streams.values()) {
+      if (stream.client !== client) othersOpen += Number(stream.isServed)
+      else if (stream.isUnread && ++unread >= ALWAYS_SERVED) return true
+    }
+    return openRequests - othersOpen >= ALWAYS_SERVED + SERVED_PER_RESPONSE * responsesSent
   }
 }

@@ -10,6 +10,7 @@ import { Http2Response, type ResponseStream } from './response.ts'
 export type StreamOwner = {
   readonly socket: Socket
   readonly output: Http2Output<Http2Stream>
+  clientOf(request: Http2Request): string
   /** Resets a stream, and removes it from the connection. */
   resetStream(stream: Http2Stream, code: number): void
 }
@@ -34,6 +35,7 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
   #content: JoinedBytes | undefined
   #receiveWindow = INITIAL_WINDOW
   #isGone = false
+  #client: string | undefined
   /** Consumed bytes that no WINDOW_UPDATE has returned to the client yet. */
   #consumedBytes = 0
 
@@ -115,6 +117,11 @@ export class Http2Stream implements RequestStream, ResponseStream, OutgoingStrea
     this.#content = undefined
     this.request.dropRest()
     this.response.markClosed()
+  }
+
+  /** The client of the request: a proxy sends those of many over one connection. */
+  get client(): string {
+    return (this.#client ??= this.#connection.clientOf(this.request))
   }
 
   /** Whether some of the response is pending until the client reads, or enlarges its window. */

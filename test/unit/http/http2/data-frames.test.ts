@@ -31,6 +31,7 @@ function open(streams: readonly number[]): { read: (bytes: Buffer) => void; seen
     now: () => 0,
 
     isPressed: () => false,
+    clientOf: () => '',
     serve(request) {
       const mine: Seen = { pieces: [], ended: false }
       seen.set(request.url, mine)

@@ -103,6 +103,7 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
     now: () => 0,
     oversizeMemory,
     isPressed: () => false,
+    clientOf: () => '',
     serve: nothing,
     onHeadersTooLarge: nothing,
     onMalformed: nothing,

@@ -38,6 +38,7 @@ function connect() {
     sendMs: 10_000,
     now: () => state.nowMs,
     isPressed: () => state.isPressed,
+    clientOf: () => '',
     serve(_, response) {
       state.served++
       response.writeHead(200, [])

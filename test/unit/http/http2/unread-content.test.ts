@@ -51,6 +51,7 @@ function connect(serve: (request: Http2Request, response: Http2Response) => void
     sendMs: 50,
     now: () => performance.now(),
     isPressed: () => false,
+    clientOf: () => '',
     serve(request, response) {
       requests.push(request)
       serve(request, response)
