@@ -1,13 +1,15 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
-import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { countAllowed, decideAtOnce, reservationsOf } from '../support/limiter/decisions.ts'
 import { openAnsweringLimiter, openRedis } from '../support/redis/redis-limiters.ts'
 import { startRedisServer } from '../support/redis/redis.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 const login = makePolicy('login', 5, 60_000)
+const exports = makePolicy('exports', 3, LEASE_MS, { algorithm: 'concurrency' })
 
 /** Starts an address that leads new connections to whichever server is the master, as a DNS name or a virtual address does. */
 async function startAddress(port: number): Promise<{ url: string; lead: (toPort: number) => void }> {
@@ -78,4 +80,38 @@ test('the gateway leaves a server that has become a replica once its address lea
   expect(await limiter.decide(chargeAll(client, [login]))).toMatchObject({ outcome: 'refused' })
   // The gateway gave up the connection to the replica once, no matter how many replies said so.
   expect(warnings).toEqual([])
+})
+
+/* As in a failover by Sentinel on request: the replica is promoted a second before the gateways leave the old master. */
+test('a replica that has become the master learns the requests in flight and the ends that it has missed', async () => {
+  const old = await startRedisServer({ args: ['--repl-diskless-sync-delay', '0'] })
+  const next = await startRedisServer({ args: ['--replicaof', '127.0.0.1', String(old.port)] })
+  const operators = [openRedis(old.url), openRedis(next.url)] as const
+  const address = await startAddress(old.port)
+  const limiter = await openAnsweringLimiter(address.url)
+  const client = newClient()
+  const charges = chargeAll(client, [exports])
+  const readNames = (operator: (typeof operators)[number]): Promise<string[]> =>
+    operator.zrange(`sluice:1:{${client}}:exports:in-flight`, '0', '-1')
+  const ended = (await decideAtOnce([limiter], 3, charges)).flatMap(reservationsOf)
+  await eventually('the replica knows them', async () =>
+    expect(await readNames(operators[1])).toHaveLength(3),
+  )
+
+  await operators[1].replicaof('NO', 'ONE')
+  for (const reservation of ended) limiter.settle(reservation, 0)
+  await eventually('the old master has ended them', async () =>
+    expect(await readNames(operators[0])).toEqual([]),
+  )
+  const [begun] = reservationsOf(await limiter.decide(charges))
+  address.lead(next.port)
+  await operators[0].call('CLIENT', 'KILL', 'TYPE', 'normal')
+
+  await eventually(
+    'the new master knows who is in flight',
+    async () => expect(await readNames(operators[1])).toEqual([begun?.ticket]),
+    // It forgets the others itself after 15 seconds.
+    { endMs: 10_000 },
+  )
+  expect(countAllowed(await decideAtOnce([limiter], 5, charges))).toBe(2)
 })

@@ -1,9 +1,10 @@
 import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
+import { LEASE_MS } from '../../proxy/limits/algorithms/concurrency/concurrency.ts'
 import type { Decision } from '../../proxy/limits/limiter.ts'
 import { slotOf } from '../../proxy/limits/store/redis/deciding/cluster-nodes.ts'
 import { chargeAll, makePolicy, newClient } from '../support/limiter/charges.ts'
-import { countAllowed, decideAtOnce } from '../support/limiter/decisions.ts'
+import { countAllowed, decideAtOnce, reservationsOf } from '../support/limiter/decisions.ts'
 import { waitUntilAnswering, type RunningLimiter } from '../support/limiter/limiters.ts'
 import { startRedisCluster, type ClusterNode, type RedisCluster } from '../support/redis/redis-cluster.ts'
 import { closeAfterTest, openAnsweringLimiter } from '../support/redis/redis-limiters.ts'
@@ -18,6 +19,7 @@ const login = makePolicy('login', 5, 60_000)
 const strict = makePolicy('strict', 5, 60_000, { onStoreError: 'closed' })
 const lenient = makePolicy('lenient', 5, 60_000, { onStoreError: 'open' })
 const burst = makePolicy('burst', 5, 60_000, { algorithm: 'sliding' })
+const exports = makePolicy('exports', 3, LEASE_MS, { algorithm: 'concurrency' })
 
 type Scene = {
   readonly cluster: RedisCluster
@@ -173,4 +175,29 @@ test('a killed master affects its own clients only, and its successor gets their
   expect(await count(own)).toBe('5')
   await expectExactElsewhere(scene)
   expect(first.telemetry.breakerNodes).toEqual([name, name])
+})
+
+test('a replica that takes over learns the requests in flight and the ends that it has missed', async () => {
+  const scene = await openScene(1)
+  const { cluster, first, failing, client } = scene
+  const operator = cluster.nodes[3]?.operator
+  if (!operator) throw new Error('no replica')
+  await operator.readonly()
+  const own = client('there')
+  const charges = chargeAll(own, [exports])
+  const readNames = (): Promise<string[]> => operator.zrange(`sluice:1:{${own}}:exports:in-flight`, '0', '-1')
+  const ended = (await decideAtOnce([first], 3, charges)).flatMap(reservationsOf)
+  await eventually('the replica knows them', async () => expect(await readNames()).toHaveLength(3))
+
+  await failing.signal('SIGKILL')
+  await untilOpen(scene)
+  for (const reservation of ended) first.settle(reservation, 0)
+  const [begun] = reservationsOf(await first.decide(charges))
+  await eventually('the replica has taken over', () => first.storeState() === 'available')
+  await eventually(
+    'it knows who is in flight',
+    async () => expect(await readNames()).toEqual([begun?.ticket]),
+    // It forgets the others itself, 15 seconds after they began.
+    { endMs: 6_000 },
+  )
 })

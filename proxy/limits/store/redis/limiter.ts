@@ -88,6 +88,7 @@ export class RedisLimiter {
   readonly leaseStore: LeaseStore
   readonly #redis: RedisClient
   readonly #nodes: RedisNodes
+  readonly #isAvailable: RedisLimiterOptions['isAvailable']
   readonly #events: RedisEvents
   readonly #local: LocalCounters
   readonly #overLimit: RedisLimiterOptions['overLimit']
@@ -99,6 +100,7 @@ export class RedisLimiter {
   readonly #uninformed = new Set<string>()
   readonly #settling: Settling
   readonly #probes: Probes
+  readonly #stopListening: () => void
   /** Policies whose counters may include a request that another node refused, until the request is given back. */
   readonly #unsettled = new WeakSet<Policy>()
 
@@ -106,16 +108,21 @@ export class RedisLimiter {
     const { redis, keyPrefix, timeoutMs, now, events, local, nodes, isAvailable } = options
     const policies = new CountedPolicies({ ...options, needsMore: () => events.needsMoreCommands() })
     const { describe } = policies
+    let connections = 0
     const ofCharge = {
       redis,
       describe: ({ policy }: Charge) => describe(policy),
       isAnswering: ({ partitionKey }: Charge) =>
         redis.status === 'ready' && isAvailable(nodes.ofClient(partitionKey)),
+      // Each connection may lead to another server.
+      serverOf: ({ partitionKey }: Charge) =>
+        redis.isCluster ? nodes.ofClient(partitionKey) : `${connections}`,
     }
     const inFlight = new InFlightRequests(ofCharge)
     const probes = new Probes({ redis, nodes, keyPrefix, readUsed: () => policies.readUse(), timeoutMs })
     this.#redis = redis
     this.#nodes = nodes
+    this.#isAvailable = isAvailable
     this.#events = events
     this.#local = local
     this.#overLimit = options.overLimit
@@ -128,7 +135,8 @@ export class RedisLimiter {
     this.#asked = redis.isCluster ? createAskedNodes(nodes) : askedOnly
     this.#inFlight = inFlight
     this.#settling = createSettling({
-      redis,
+      ...ofCharge,
+      now,
       describe: ({ charge }) => describe(charge.policy),
       notExecuted: (settled) => {
         for (const { reservation, units } of settled)
@@ -138,6 +146,11 @@ export class RedisLimiter {
     this.#probes = probes
     this.#batching = new Batching({ counters: this.#counters(), timeoutMs, now, hooks: this.#batchHooks() })
     this.leaseStore = new RedisLeaseStore(ofCharge)
+    redis.on('ready', () => {
+      connections += 1
+      this.#informServers()
+    })
+    this.#stopListening = nodes.onMoved(() => this.#informServers())
     this.addOnce = createAddOnce({
       redis,
       keyPrefix,
@@ -199,8 +212,18 @@ export class RedisLimiter {
   }
 
   close(): void {
+    this.#stopListening()
     this.#batching.giveUp()
     this.#inFlight.close()
+  }
+
+  /** Tells servers that may have taken over counters the requests in flight and the last ends, ahead of all later decisions. */
+  #informServers(): void {
+    this.#settling.sendToNewServers()
+    this.#uninformed.clear()
+    for (const { partitionKey } of this.#inFlight.findUnsent())
+      this.#uninformed.add(this.#nodes.ofClient(partitionKey))
+    for (const node of this.#uninformed) if (this.#isAvailable(node)) this.sendInFlight(node)
   }
 
   #counters(): RemoteCounters<RedisNode> {

@@ -19,23 +19,31 @@ export class InFlightRequests {
   readonly #redis: RedisClient
   readonly #describe: (charge: Charge) => RedisPolicy
   readonly #isAnswering: (charge: Charge) => boolean
+  readonly #serverOf: (charge: Charge) => string
   readonly #namePrefix = randomBytes(6).toString('base64url')
   #lastName = 0
   /** By request name. */
   readonly #charges = new Map<string, Charge>()
-  /** The names of requests that were admitted without Redis and not sent to it since. */
+  /** By request name, the server that was last told of the request. */
+  readonly #servers = new Map<string, string>()
+  /** The names of requests that the server of their counter may not know. */
   readonly #unsent = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
-  /** @param options.isAnswering whether the server of a charge's counter is expected to answer */
+  /**
+   * @param options.isAnswering whether the server of a charge's counter is expected to answer
+   * @param options.serverOf as in `createSettling`
+   */
   constructor(options: {
     readonly redis: RedisClient
     readonly describe: (charge: Charge) => RedisPolicy
     readonly isAnswering: (charge: Charge) => boolean
+    readonly serverOf: (charge: Charge) => string
   }) {
     this.#redis = options.redis
     this.#describe = options.describe
     this.#isAnswering = options.isAnswering
+    this.#serverOf = options.serverOf
   }
 
   /** Returns a name for a request in flight that no other process uses. */
@@ -45,25 +53,38 @@ export class InFlightRequests {
 
   /** Adds a request that is in flight from now on, and that Redis has counted. */
   add(name: string, charge: Charge): void {
-    this.#charges.set(name, charge)
-    this.#renewLater()
+    this.#servers.set(name, this.#serverOf(charge))
+    this.#addCharge(name, charge)
   }
 
   /** Adds a request that is in flight from now on, and that was admitted without Redis. */
   addUnsent(name: string, charge: Charge): void {
     this.#unsent.add(name)
-    this.add(name, charge)
+    this.#addCharge(name, charge)
+  }
+
+  /**
+   * Returns the charges whose requests the server of their counter may not know: those admitted without Redis, and those whose counter may
+   * be on another server by now.
+   */
+  findUnsent(): readonly Charge[] {
+    for (const [name, server] of this.#servers) {
+      const charge = this.#charges.get(name)
+      if (charge && this.#serverOf(charge) !== server) this.#unsent.add(name)
+    }
+    return [...this.#unsent].flatMap((name) => this.#charges.get(name) ?? [])
   }
 
   /** Removes a request that has ended. Returns whether it was in flight. */
   remove(name: string): boolean {
     this.#unsent.delete(name)
+    this.#servers.delete(name)
     return this.#charges.delete(name)
   }
 
   /**
-   * Sends the requests of these charges that were admitted without Redis, ahead of all later commands. Rejects if any of them has to be
-   * sent again.
+   * Sends the requests of these charges that their server may not know, ahead of all later commands. Rejects if any of them has to be sent
+   * again.
    */
   async sendUnsent(isAsked: (charge: Charge) => boolean): Promise<void> {
     const names = this.#namesOf([...this.#unsent], isAsked)
@@ -90,7 +111,13 @@ export class InFlightRequests {
   close(): void {
     clearTimeout(this.#timer)
     this.#charges.clear()
+    this.#servers.clear()
     this.#unsent.clear()
+  }
+
+  #addCharge(name: string, charge: Charge): void {
+    this.#charges.set(name, charge)
+    this.#renewLater()
   }
 
   #renewLater(): void {
@@ -126,9 +153,11 @@ export class InFlightRequests {
     const policies = new PolicyArguments()
     const keys: string[] = []
     const renewed: string[] = []
+    const servers = new Map<string, string>()
     for (const name of names) {
       const charge = this.#charges.get(name)
       if (!charge) continue
+      servers.set(name, this.#serverOf(charge))
       const policy = this.#describe(charge)
       keys.push(keyOf(policy, charge.partitionKey))
       renewed.push(policies.numberOf(policy), name)
@@ -140,6 +169,7 @@ export class InFlightRequests {
     try {
       if (isKnown) await this.#redis.evalsha(sha1, keys.length, keysAndArguments)
       else await this.#redis.eval(source, keys.length, keysAndArguments)
+      for (const [name, server] of servers) if (this.#charges.has(name)) this.#servers.set(name, server)
     } catch (error) {
       for (const name of sent) if (this.#charges.has(name)) this.#unsent.add(name)
       if (errorCodeOf(error) !== 'NOSCRIPT') throw error

@@ -1,5 +1,6 @@
+import { LEASE_MS } from '../../../algorithms/concurrency/concurrency.ts'
 import { countsInFlight } from '../../../algorithms/registry.ts'
-import type { Reservation } from '../../../limiter.ts'
+import type { Charge, Reservation } from '../../../limiter.ts'
 import { hasCountedNothing } from '../errors.ts'
 import { keyOf, type RedisPolicy } from '../keys.ts'
 import { onConnected, runScript, type RedisClient } from '../run-script.ts'
@@ -10,80 +11,128 @@ export type Settling = {
   /**
    * Gives back units of a reservation; negative units are added. A settlement is sent once, with all others of this turn of
    * the event loop. If it does not reach Redis, the reserved units stay counted until their window ends. Only ends of requests in flight
-   * are sent again, at the next connection or with `sendAgain`, because they can be executed twice.
+   * are sent again, with the methods below, because they can be executed twice.
    */
   settle(reservation: Reservation, units: number): void
   /** Sends the ends of requests in flight again that Redis may not have executed. */
   sendAgain(): void
+  /**
+   * Sends the last ends of requests in flight again if their counters may be on another server by now. A replica that has become the master
+   * may not know what the old one has executed.
+   */
+  sendToNewServers(): void
 }
 
 /** A settlement, as for `Settling.settle`. */
-export type SettledUnits = { readonly reservation: Reservation; readonly units: number }
+type SettledUnits = { readonly reservation: Reservation; readonly units: number }
 
 /** The maximum number of settlements in a command. Redis settles this many in less than half a millisecond. */
 const SETTLED_IN_COMMAND = 256
 
-/** The maximum number of ends of requests in flight that are kept to be sent again. The others count until Redis forgets them. */
+/** The number of ends of requests in flight that are kept to be sent again. The others count until Redis forgets them. */
 const ENDS_KEPT = 10_000
 
 /**
  * Sends settlements to Redis. In a cluster, each reservation is a command of its own, because a command reaches only
  * one node.
  *
+ * @param options.serverOf the server that has the counter of a charge; another text if another server may have it
  * @param options.notExecuted called with settlements that Redis has certainly not executed
+ * @param options.now milliseconds of a monotonic clock
  */
 export function createSettling(options: {
   readonly redis: RedisClient
   readonly describe: (reservation: Reservation) => RedisPolicy
+  readonly serverOf: (charge: Charge) => string
   readonly notExecuted: (settled: readonly SettledUnits[]) => void
+  readonly now: () => number
 }): Settling {
-  const { redis, describe, notExecuted } = options
-  let waiting: SettledUnits[] = []
-  /** Ends of requests in flight that may not have reached Redis. */
-  let ends: SettledUnits[] = []
+  const { redis, describe, serverOf, notExecuted, now } = options
+  let waiting: Waiting[] = []
+  const ends = new LastEnds(now)
 
-  function settle(settled: readonly SettledUnits[]): void {
+  function settle(settled: readonly Waiting[]): void {
     if (settled.length > 0 && waiting.push(...settled) === settled.length) setImmediate(send)
-  }
-
-  function sendAgain(): void {
-    settle(ends.splice(0))
-  }
-
-  function keepEnds(settled: readonly SettledUnits[]): void {
-    const own = settled.filter(({ reservation }) => countsInFlight(reservation.charge.policy))
-    ends = ends.concat(own).slice(0, ENDS_KEPT)
   }
 
   function send(): void {
     const all = waiting
     waiting = []
-    if (redis.status !== 'ready') {
-      keepEnds(all)
-      notExecuted(all)
-      return
-    }
     const size = redis.isCluster ? 1 : SETTLED_IN_COMMAND
     for (let at = 0; at < all.length; at += size) {
       const part = all.slice(at, at + size)
-      const { keyCount, keysAndArguments } = toCommand(part, describe)
-      runScript(redis, settleScript, keyCount, keysAndArguments).then(
-        (reply) => {
-          // Redis has refused an end: a replica does, and a user without the right.
-          if (typeof reply === 'string') keepEnds(part)
-        },
-        (error: unknown) => {
-          keepEnds(part)
-          // After other errors it is unknown whether the command was executed, so it is not sent again.
-          if (hasCountedNothing(error)) notExecuted(part)
-        },
-      )
+      const [first] = part
+      if (first) sendPart(part, serverOf(first.reservation.charge))
     }
   }
 
-  redis.on('ready', sendAgain)
+  /** @param server the server that has the counters of all these settlements */
+  function sendPart(part: readonly Waiting[], server: string): void {
+    if (redis.status !== 'ready') {
+      ends.add(part, server, false)
+      notExecuted(part)
+      return
+    }
+    const { keyCount, keysAndArguments } = toCommand(part, describe)
+    runScript(redis, settleScript, keyCount, keysAndArguments).then(
+      // A text is the reason for which Redis has refused an end: a replica does, and a user without the right.
+      (reply) => ends.add(part, server, typeof reply !== 'string'),
+      (error: unknown) => {
+        ends.add(part, server, false)
+        // After other errors it is unknown whether the command was executed, so it is not sent again.
+        if (hasCountedNothing(error)) notExecuted(part)
+      },
+    )
+  }
+
+  const isElsewhere = ({ reservation, server }: End): boolean => serverOf(reservation.charge) !== server
+  const sendAgain = (): void => settle(ends.take((end) => !end.isExecuted || isElsewhere(end)))
+
   if (redis.isCluster) onConnected(redis, sendAgain)
-  return { settle: (reservation, units) => settle([{ reservation, units }]), sendAgain }
+  return {
+    settle: (reservation, units) => settle([{ reservation, units, endedAtMs: now() }]),
+    sendAgain,
+    sendToNewServers: () => settle(ends.take(isElsewhere)),
+  }
+}
+
+/** A settlement to be sent. `endedAtMs`: when its request ended. */
+type Waiting = SettledUnits & { readonly endedAtMs: number }
+
+/** An end of a request in flight that was sent to a server. */
+type End = Waiting & { readonly server: string; readonly isExecuted: boolean }
+
+/** The last ends of requests in flight. */
+class LastEnds {
+  readonly #now: () => number
+  /** Oldest first. */
+  #ends: End[] = []
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  /**
+   * Adds the ends among these settlements.
+   *
+   * @param isExecuted whether the server has certainly executed them
+   */
+  add(settled: readonly Waiting[], server: string, isExecuted: boolean): void {
+    for (const { reservation, units, endedAtMs } of settled)
+      if (countsInFlight(reservation.charge.policy))
+        this.#ends.push({ reservation, units, endedAtMs, server, isExecuted })
+    if (this.#ends.length >= 2 * ENDS_KEPT) this.#ends = this.#ends.slice(-ENDS_KEPT)
+  }
+
+  /** Removes and returns the ends that are selected, except those of requests that Redis has forgotten itself. */
+  take(isTaken: (end: End) => boolean): readonly End[] {
+    const sinceMs = this.#now() - LEASE_MS
+    const taken: End[] = []
+    const others: End[] = []
+    for (const end of this.#ends) if (end.endedAtMs > sinceMs) (isTaken(end) ? taken : others).push(end)
+    this.#ends = others
+    return taken
+  }
 }
 
 /** What `settleScript` gets. */
