@@ -1,6 +1,6 @@
 import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
 import { KeyBody } from '../../../proxy/limits/keys/body/key-body.ts'
-import { BodyNames, type BodyPart } from '../../../proxy/limits/keys/body/names/body-names.ts'
+import { bodyNamesOf, type BodyPart } from '../../../proxy/limits/keys/body/names/body-names.ts'
 import type { ByteReader, CostRow } from '../../support/cost/row.ts'
 
 /** The gateway reads no more of a body than this. */
@@ -16,7 +16,7 @@ function partsOf(...names: readonly string[]): BodyPart[] {
 function open(type: string, parts: readonly BodyPart[]): () => ByteReader {
   const rawHeaders = ['content-type', type]
   // The gateway keeps them for all requests to which the same rules apply.
-  const names = new BodyNames(parts)
+  const names = bodyNamesOf([{ partition: parts }])
   return () => ({
     take(bytes) {
       const body = new KeyBody({ bytes, isWhole: true }, { rawHeaders }, '/login', names)
@@ -84,6 +84,13 @@ const validJson: BodyRow = {
     '"us\\u0065r",',
   ],
   wrap: (content) => `[${content}1]`,
+}
+
+const references: BodyRow = {
+  ...json,
+  name: 'the references of superjson in a JSON body',
+  units: ['"a",', '"a.",', '"user.emai",', '".-",', '"é",', '"{n}.email{n}",', '"\\u0065.",'],
+  wrap: (content) => `{"meta":{"referentialEqualities":{"x":[${content}"a"]}}}`,
 }
 
 /** Characters that are ignored, one for each digit. */
@@ -326,11 +333,16 @@ const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [uncleanMultipart, 'multipart/form-data; boundary=b'],
 ]
 
-export const rows: readonly CostRow[] = rowsByType.flatMap(([row, type]) => [
-  { ...row, open: open(type, oneName) },
-  {
-    ...row,
-    name: `${row.name}, by seven names`,
-    open: open(type, sevenNames),
-  },
-])
+const superjson = partsOf('json.user.email')
+
+export const rows: readonly CostRow[] = [
+  { ...references, open: open('application/json', superjson) },
+  ...rowsByType.flatMap(([row, type]) => [
+    { ...row, open: open(type, oneName) },
+    {
+      ...row,
+      name: `${row.name}, by seven names`,
+      open: open(type, sevenNames),
+    },
+  ]),
+]

@@ -10,6 +10,7 @@ import { readBodyValues, type SentBody, type ValueSources } from './body-values.
 import type { Findings, FoundValue } from './found-values.ts'
 import { isPlainText, readPartOf, UnusualBytes } from './unusual-bytes.ts'
 import { operationsField, type BodyNames, type BodyPart } from './names/body-names.ts'
+import { referencesTo } from './names/references.ts'
 import { tooManyValues } from '../partition-key.ts'
 import { mayBePacked, unpack } from './unpacked.ts'
 
@@ -77,8 +78,17 @@ export class KeyBody {
   find(part: BodyPart): Findings {
     this.#findings ??= readBodyValues(this.#sources, this.#names)
     const findings = this.#findings[this.#names.numberOf(part) ?? -1] ?? nothing
-    if (this.#hasReferences) return { ...findings, isCut: true }
+    if (this.#hasReferences || this.#isReplaced(part)) return { ...findings, isCut: true }
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
+  }
+
+  /** Whether superjson may take another place of the body for the part, so that its value may be anywhere. */
+  #isReplaced(part: BodyPart): boolean {
+    const references = referencesTo(part)
+    if (!references) return false
+    const { values, isCut } = this.#findings?.[this.#names.numberOf(references.field) ?? -1] ?? nothing
+    const places = values.map(({ text }) => text).join('.')
+    return isCut || references.pattern.test(Buffer.from(places, 'latin1').toString())
   }
 
   /** Returns the non-empty readings of a text. If the text is read in part and ambiguous, returns more than `MAX_READINGS` usual ones. */

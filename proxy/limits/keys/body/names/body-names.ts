@@ -4,6 +4,7 @@ import { foldedLetters } from './folded-letters.ts'
 import { FormNames } from './form-names.ts'
 import { JsonStates } from './json-states.ts'
 import { NameTrie } from './name-trie.ts'
+import { referencesTo } from './references.ts'
 
 export type BodyPart = SinglePart & { readonly kind: 'body' }
 
@@ -89,8 +90,8 @@ let known: Known = { after: new WeakMap() }
 let sets = 0
 
 /**
- * Returns the names in the keys of policies, the field that devices depend on, and the one that can hold a GraphQL request. They are cached
- * per set of policies.
+ * Returns the names in the keys of policies, the field that devices depend on, the one that can hold a GraphQL request, and those with
+ * references to other places. They are cached per set of policies.
  */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'device'>[]): BodyNames {
   let at = known
@@ -107,6 +108,7 @@ export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'devic
   if (policies.some(({ device }) => device)) parts.push(methodField)
   if (parts.some(({ path: [first = ''] }) => graphqlMembers.has(foldedLetters(first))))
     parts.push(operationsField)
+  parts.push(...parts.flatMap((part) => referencesTo(part)?.field ?? []))
   return (at.names = new BodyNames(parts))
 }
 
