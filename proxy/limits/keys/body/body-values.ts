@@ -9,7 +9,7 @@ import { readJsonValues } from './json/json-values.ts'
 import { readLooseJson } from './json/loose-json.ts'
 import { isWideText, wideTextOf } from './json/wide-text.ts'
 import { readMultipartValues } from './multipart/multipart-values.ts'
-import { operationsField, type BodyNames } from './names/body-names.ts'
+import { dataField, operationsField, type BodyNames } from './names/body-names.ts'
 import { UnusualBytes } from './unusual-bytes.ts'
 import type { UnreadKey } from '../../../telemetry/telemetry.ts'
 
@@ -134,24 +134,23 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
   if (mayBeForm && text.includes('=')) found.push(readFormValues(text, names))
   if (kind === 'multipart' || (kind === undefined && text.includes('--'))) {
     const fields = readMultipartValues(text, contentType, names)
-    found.push(fields, ...readOperations(fields, reading))
+    found.push(fields, ...readJsonParts(fields, reading))
   }
   return found.length > 0 ? found : [nothingOf(names, undefined)]
 }
 
-/** Reads the GraphQL requests in a multipart body as if they were the body, if rules look for their members. */
-function readOperations(fields: Read, { names, isWhole }: Reading): Read[] {
-  const number = names.numberOf(operationsField)
-  const texts = number === undefined ? noTexts : new Set(textsOf(fields[number]))
+/** Reads the GraphQL requests and calls of oRPC in a multipart body as if they were the body, if rules look for their members. */
+function readJsonParts(fields: Read, { names, isWhole }: Reading): Read[] {
+  const numbers = [operationsField, dataField].flatMap((field) => names.numberOf(field) ?? [])
+  const texts = new Set(numbers.flatMap((number) => textsOf(fields[number])))
   // Few texts: a part has several only if parsers differ in where it ends.
-  if (texts.size > MAX_OPERATIONS)
+  if (texts.size > MAX_JSON_PARTS)
     return [nothingOf(names, undefined).map((each) => ({ ...each, isCut: true }))]
   return Array.from(texts, (text) => readJsonValues(text, names, isWhole) ?? readLooseJson(text, names))
 }
 
-const noTexts: ReadonlySet<string> = new Set()
-/** Maximum texts to read as GraphQL requests; each can be as long as the body. */
-const MAX_OPERATIONS = 4
+/** Maximum texts to read as JSON; each can be as long as the body. */
+const MAX_JSON_PARTS = 4
 
 /** Many backends read JSON regardless of the `Content-Type`: Go's decoder, `get_json(force=True)`, `express.json({ type: '*' })`. */
 const looksLikeJson = /^(?:\xef\xbb\xbf)?\s*(?:[[{]|\/[*/])/

@@ -82,13 +82,15 @@ export class KeyBody {
     return this.#hasUnknownCoding ? { ...findings, unread: findings.unread ?? 'encoding' } : findings
   }
 
-  /** Whether superjson may take another place of the body for the part, so that its value may be anywhere. */
+  /** Whether superjson or oRPC may take another place of the body for the part, so that its value may be anywhere. */
   #isReplaced(part: BodyPart): boolean {
     const references = referencesTo(part)
     if (!references) return false
-    const { values, isCut } = this.#findings?.[this.#names.numberOf(references.field) ?? -1] ?? nothing
-    const places = values.map(({ text }) => text).join('.')
-    return isCut || references.pattern.test(Buffer.from(places, 'latin1').toString())
+    return references.fields.some((field) => {
+      const { values, isCut } = this.#findings?.[this.#names.numberOf(field) ?? -1] ?? nothing
+      const places = values.map(({ text }) => text).join('.')
+      return isCut || references.pattern.test(Buffer.from(places, 'latin1').toString())
+    })
   }
 
   /** Returns the non-empty readings of a text. If the text is read in part and ambiguous, returns more than `MAX_READINGS` usual ones. */

@@ -17,6 +17,9 @@ export const methodField: BodyPart = { kind: 'body', name: '_method', path: ['_m
  */
 export const operationsField: BodyPart = { kind: 'body', name: 'operations', path: ['operations'] }
 
+/** The part of a multipart body with the JSON of a call of oRPC, whose input is the member `json`. */
+export const dataField: BodyPart = { kind: 'body', name: 'data', path: ['data'] }
+
 /** The members of a GraphQL request. */
 const graphqlMembers: ReadonlySet<string> = new Set(['query', 'variables', 'operationname', 'extensions'])
 
@@ -90,8 +93,8 @@ let known: Known = { after: new WeakMap() }
 let sets = 0
 
 /**
- * Returns the names in the keys of policies, the field that devices depend on, the one that can hold a GraphQL request, and those with
- * references to other places. They are cached per set of policies.
+ * Returns the names in the keys of policies, the field that devices depend on, those that can hold a GraphQL request or a call of oRPC,
+ * and those with references to other places. They are cached per set of policies.
  */
 export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'device'>[]): BodyNames {
   let at = known
@@ -108,7 +111,8 @@ export function bodyNamesOf(policies: readonly Pick<Policy, 'partition' | 'devic
   if (policies.some(({ device }) => device)) parts.push(methodField)
   if (parts.some(({ path: [first = ''] }) => graphqlMembers.has(foldedLetters(first))))
     parts.push(operationsField)
-  parts.push(...parts.flatMap((part) => referencesTo(part)?.field ?? []))
+  if (parts.some(({ path: [first = ''] }) => foldedLetters(first) === 'json')) parts.push(dataField)
+  parts.push(...parts.flatMap((part) => referencesTo(part)?.fields ?? []))
   return (at.names = new BodyNames(parts))
 }
 
