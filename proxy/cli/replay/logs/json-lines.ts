@@ -47,10 +47,12 @@ export function createCaddyReader(): JsonReader {
 }
 
 function readCaddy(
-  { request, ts, duration, status }: Fields,
+  { request, ts, duration, status, logger }: Fields,
   durationOf: (count: number) => number,
 ): ReadLine | undefined {
   if (!isFields(request)) return undefined
+  // Caddy also writes a line about an error, or about a step of a handler, with the request.
+  if (typeof logger === 'string' && !logger.startsWith('http.log.access')) return 'other'
   const { method, uri, host, remote_ip: remoteIp, client_ip: clientIp = remoteIp, headers } = request
   if (typeof method !== 'string' || typeof uri !== 'string') return undefined
   const endMs = timeOf(ts)

@@ -134,6 +134,16 @@ test.each([
   expect(read(line)).toEqual({ why })
 })
 
+// From Caddy, which could not reach a backend and logs to one file. The line of the request itself follows.
+test("replay does not count a request twice for Caddy's line about its error", () => {
+  const ofLogger = (logger: string): string =>
+    `{"level":"error","ts":1796072162.97,"logger":"${logger}","msg":"dial tcp 127.0.0.1:1: connect: connection refused",` +
+    '"request":{"remote_ip":"192.0.2.7","proto":"HTTP/1.1","method":"GET","host":"app","uri":"/a","headers":{}},"duration":0.0007,"status":502}'
+  for (const logger of ['http.log.error', 'http.log.error.log0', 'http.handlers.reverse_proxy'])
+    expect(read(ofLogger(logger)), logger).toBe('other')
+  expect(read(ofLogger('http.log.access.log0'))).toMatchObject({ ip: '192.0.2.7', status: 502 })
+})
+
 test('replay skips the other lines of this gateway', () => {
   expect(read('{"level":"info","time":"2026-03-01T00:00:01.000Z","name":"gateway","msg":"listening"}')).toBe(
     'other',
