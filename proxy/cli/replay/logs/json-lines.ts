@@ -1,3 +1,4 @@
+import { splitForwarded } from './forwarded-peer.ts'
 import { parseLogTime } from './text-lines.ts'
 import { createDurationReader, epochMs, parseGoDuration, validDuration } from './times.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
@@ -73,7 +74,10 @@ function readCaddy(
 
 const traefik: Knowledge = { format: 'traefik-json', query: true, headers: none }
 
-/** Reads Traefik's log. Its time is the start of the request, and its durations are in nanoseconds. */
+/**
+ * Reads Traefik's log. Its time is the start of the request, and its durations are in nanoseconds. `ClientHost` is the `X-Forwarded-For`
+ * of a request that came from a trusted proxy.
+ */
 export const readTraefik: JsonReader = (fields) => {
   const {
     RequestMethod: method,
@@ -86,6 +90,7 @@ export const readTraefik: JsonReader = (fields) => {
   const timeMs = timeOf(fields['StartUTC'] ?? fields['StartLocal'] ?? fields['time'])
   if (timeMs === undefined) return noTime
   if (typeof ip !== 'string') return noAddress
+  const { peer, forwardedFor } = splitForwarded(ip)
   const nanoseconds = numberOf(duration)
   const sent = Object.entries(fields).flatMap(([name, value]): [string, unknown][] =>
     name.startsWith('request_') ? [[name.slice('request_'.length), value]] : [],
@@ -93,12 +98,12 @@ export const readTraefik: JsonReader = (fields) => {
   return {
     timeMs,
     durationMs: validDuration(nanoseconds === undefined ? undefined : nanoseconds / 1e6),
-    ip,
+    ip: peer,
     method,
     target: path,
     host: textOf(host),
     status: numberOf(fields['DownstreamStatus']),
-    headers: headersOf(sent),
+    headers: { ...headersOf(sent), ...forwardedFor },
     knows: traefik,
   }
 }

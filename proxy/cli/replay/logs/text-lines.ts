@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { splitForwarded } from './forwarded-peer.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
 
 const common: Knowledge = { format: 'common', query: true, headers: new Set() }
@@ -33,21 +34,37 @@ export function readTextLine(line: string): ReadLine {
   const who = readWho(line.slice(0, opening))
   if (who === undefined) return { why: 'it has no client address' }
   const status = Number(line.slice(requestEnd + 2, requestEnd + 5))
+  const rest = readRest(line, requestEnd + 5)
   return {
     timeMs,
-    ...who,
+    ip: who.ip,
+    host: who.host,
     method: request.slice(0, methodEnd),
     target: request.slice(methodEnd + 1, targetEnd),
     status: status >= 100 ? status : undefined,
-    ...readRest(line, requestEnd + 5),
+    ...rest,
+    headers: { ...rest.headers, ...who.forwardedFor },
   }
 }
 
-/** Reads `ADDRESS IDENT USER` or `HOST[:PORT] ADDRESS IDENT USER`. The client chooses the host, which may be an address too. */
-function readWho(text: string): Pick<LoggedRequest, 'ip' | 'host'> | undefined {
-  const [first = '', second = ''] = text.split(' ', 2)
-  if (isIP(second) > 0) return { ip: second, host: first }
-  return isIP(first) > 0 ? { ip: first, host: undefined } : undefined
+/**
+ * Reads `ADDRESS IDENT USER` or `HOST[:PORT] ADDRESS IDENT USER`. The client chooses the host, which may be an address too. In place of
+ * the address, Traefik logs the whole `X-Forwarded-For` of a request that came from a trusted proxy.
+ */
+function readWho(
+  text: string,
+): (Pick<LoggedRequest, 'ip' | 'host'> & { readonly forwardedFor: LoggedRequest['headers'] }) | undefined {
+  // A comma is followed by a space or not, as whoever appended the next address has written it.
+  const [first = '', second = ''] = text.replaceAll(', ', ',').split(' ', 2)
+  const isHostFirst = isAddress(second)
+  if (!isHostFirst && !isAddress(first)) return undefined
+  const { peer, forwardedFor } = splitForwarded(isHostFirst ? second : first)
+  return { ip: peer, host: isHostFirst ? first : undefined, forwardedFor }
+}
+
+/** Whether it is an address, or a list that ends with one. */
+function isAddress(text: string): boolean {
+  return isIP(splitForwarded(text).peer) > 0
 }
 
 /** Reads the fields after the status. */

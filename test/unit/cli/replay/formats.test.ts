@@ -81,6 +81,24 @@ test.each([
     'traefik-json',
   ],
   [
+    'Traefik behind a trusted proxy, which appends an address to what the client has sent',
+    '198.51.100.9, 203.0.113.7 - - [01/Mar/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-" 1 "r@docker" "http://10.0.0.2:80" 3ms',
+    { ip: '203.0.113.7', host: undefined, durationMs: 3, headers: { 'x-forwarded-for': '198.51.100.9' } },
+    'traefik',
+  ],
+  [
+    'Traefik behind several trusted proxies',
+    'unknown, 198.51.100.9,203.0.113.7, 10.0.0.4 - - [01/Mar/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-" 1 "-" "-" 3ms',
+    { ip: '10.0.0.4', host: undefined, headers: { 'x-forwarded-for': 'unknown,198.51.100.9,203.0.113.7' } },
+    'traefik',
+  ],
+  [
+    'Traefik behind a trusted proxy, JSON',
+    '{"ClientAddr":"10.0.0.1:51234","ClientHost":"198.51.100.9, 203.0.113.7","RequestMethod":"GET","RequestPath":"/","StartUTC":"2026-03-01T00:00:00Z"}',
+    { ip: '203.0.113.7', headers: { 'x-forwarded-for': '198.51.100.9' } },
+    'traefik-json',
+  ],
+  [
     'Caddy',
     '{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"127.0.0.1","remote_port":"41342","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b","headers":{"User-Agent":["curl/7.82.0"],"Accept":["*/*"],"Cookie":["REDACTED"]},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com"}},"bytes_read":0,"user_id":"","duration":0.5,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}',
     {
