@@ -520,6 +520,7 @@ test.each([
   [['.'], 1],
   [['-', '-'], 2],
   [['--format', 'none', 'a.log'], 2],
+  [['--host', 'https://app.example.com', 'a.log'], 2],
   [[], 2],
 ])('%j ends with status %i', async (args, expected) => {
   const { status, stdout, stderr } = await runHosted(['replay', ...args])

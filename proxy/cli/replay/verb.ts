@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { sortTrustedProxies } from '../../request/addresses/trusted-proxies.ts'
+import { readAuthority } from '../../request/authority.ts'
 import type { GatewaySettings } from '../../config/settings.ts'
 import { readGeo } from '../../app/addresses/live-geo.ts'
 import { readListsOf } from '../settings/read-lists.ts'
@@ -33,6 +34,8 @@ type WrittenSuggestion = Suggestion & { readonly table: string }
 
 /** Shows what the limits would have done to the requests of these logs. @returns the exit status: 1 if no request could be read */
 export async function replay(files: readonly string[], options: ReplayOptions): Promise<number> {
+  if (options.host !== undefined && readAuthority(options.host) === undefined)
+    throw new CommandError(`--host needs HOST or HOST:PORT, got ${showValue(options.host)}`, status.usage)
   const settings = loadSettings(options)
   const { lists } = readListsOf(settings)
   const geo = await readGeo(settings.geoip)

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { readAuthority } from '../../../request/authority.ts'
 import { splitForwarded } from './forwarded-peer.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
 
@@ -32,7 +33,7 @@ export function readTextLine(line: string): ReadLine {
   // The client connected and sent nothing, or bytes that are not a request.
   if (methodEnd === -1 || targetEnd <= methodEnd) return { why: 'it has no request' }
   const who = readWho(line.slice(0, opening))
-  if (who === undefined) return { why: 'it has no client address' }
+  if ('why' in who) return who
   const status = Number(line.slice(requestEnd + 2, requestEnd + 5))
   const rest = readRest(line, requestEnd + 5)
   return {
@@ -53,11 +54,16 @@ export function readTextLine(line: string): ReadLine {
  */
 function readWho(
   text: string,
-): (Pick<LoggedRequest, 'ip' | 'host'> & { readonly forwardedFor: LoggedRequest['headers'] }) | undefined {
+):
+  | (Pick<LoggedRequest, 'ip' | 'host'> & { readonly forwardedFor: LoggedRequest['headers'] })
+  | { readonly why: string } {
   // A comma is followed by a space or not, as whoever appended the next address has written it.
   const [first = '', second = ''] = text.replaceAll(', ', ',').split(' ', 2)
   const isHostFirst = isAddress(second)
-  if (!isHostFirst && !isAddress(first)) return undefined
+  if (!isHostFirst && !isAddress(first)) return { why: 'it has no client address' }
+  // Such as the time of a syslog header, or the pod in the output of `kubectl logs --prefix`.
+  if (isHostFirst && readAuthority(first) === undefined)
+    return { why: 'the text before an address is not a host' }
   const { peer, forwardedFor } = splitForwarded(isHostFirst ? second : first)
   return { ip: peer, host: isHostFirst ? first : undefined, forwardedFor }
 }

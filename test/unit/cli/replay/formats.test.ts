@@ -143,6 +143,14 @@ test.each([
   ['1.2.3.4 - - [10/Okt/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1', 'the time cannot be read'],
   ['1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "\\x16\\x03\\x01" 400 1', 'it has no request'],
   ['1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "-" 408 0', 'it has no request'],
+  [
+    '2026-02-06T12:14:14+00:00 10.0.0.5 nginx: 192.0.2.1 - - [06/Feb/2026:12:14:14 +0000] "GET / HTTP/1.1" 200 5 "-" "-"',
+    'the text before an address is not a host',
+  ],
+  [
+    '[pod/web-0/nginx] 192.0.2.1 - - [06/Feb/2026:12:14:14 +0000] "GET / HTTP/1.1" 200 5 "-" "-"',
+    'the text before an address is not a host',
+  ],
   ['host.example.com - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1', 'it has no client address'],
   [
     '{"msg":"request","requestId":"a","time":"2026-03-01T00:00:01.000Z","method":"GET","path":"/"}',
