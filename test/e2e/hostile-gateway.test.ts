@@ -133,6 +133,23 @@ describe('a program in the place of a gateway', () => {
     }
   })
 
+  test('no verb takes the JSON of a backend for the answer of a gateway', async () => {
+    const url = await answering((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end('{"ok":true}')
+    })
+    const others = [
+      ['plan', 'ip=192.0.2.1', 'gold'],
+      ['override', 'ip=192.0.2.1', '--rule', 'a', '--remove'],
+      ['override', 'ip=192.0.2.1', '--rule', 'a', '--requests', '5', '--for', '1h'],
+    ]
+    for (const verb of [...verbs.filter(([name]) => name !== 'top'), ...others]) {
+      const { status, stdout, stderr } = await runHosted([...verb, '--admin', url])
+      expect({ status, stdout }, verb.join(' ')).toEqual({ status: 1, stdout: '' })
+      expect(stderr, verb.join(' ')).toContain('is not the admin listener of a gateway')
+    }
+  })
+
   test('a program in the place of a gateway cannot have the command read without end', async () => {
     const piece = ' '.repeat(64 * 1024)
     const url = await answering((response, path) => {

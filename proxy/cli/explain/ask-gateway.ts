@@ -19,7 +19,7 @@ export async function askToExplain(
     const key = name.toLowerCase()
     lines.set(key, [...(lines.get(key) ?? []), value])
   }
-  const explanation = await askSuccessfully(options, '/api/explain', {
+  const explanation = await askSuccessfully(options, '/api/explain', 'outcome', {
     method,
     target,
     ...(host !== undefined && { host }),

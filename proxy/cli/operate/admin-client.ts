@@ -146,11 +146,34 @@ function readToken(): string | undefined {
   return token
 }
 
-/** Does what `askAdmin` does, but throws the gateway's error for every status other than 200. */
-export async function askSuccessfully(options: AdminOptions, path: string, body?: unknown): Promise<unknown> {
+/**
+ * Does what `askAdmin` does, but throws the gateway's error for every status other than 200.
+ *
+ * @param field a member that the answer of a gateway has
+ * @throws CommandError if the answer lacks this member: a backend that answers everything with 200 has not carried out the request
+ */
+export async function askSuccessfully(
+  options: AdminOptions,
+  path: string,
+  field: string,
+  body?: unknown,
+): Promise<Readonly<Record<string, unknown>>> {
   const reply = await askAdmin(options, path, body)
-  if (reply.status === 200) return reply.body
-  throw refusalOf(reply)
+  if (reply.status !== 200) throw refusalOf(reply)
+  return expectMember(reply.body, field, options)
+}
+
+/** @throws CommandError if the body of an answer does not have this member */
+export function expectMember(
+  body: unknown,
+  field: string,
+  { admin }: AdminOptions,
+): Readonly<Record<string, unknown>> {
+  if (isRecord(body) && field in body) return body
+  throw new CommandError(
+    `what answers at ${admin} is not the admin listener of a gateway of this version; --admin names another`,
+    exit.no,
+  )
 }
 
 /** Returns the reason that the gateway gives for refusing a request. */

@@ -28,7 +28,7 @@ export type ListOptions = AdminOptions & { readonly limit?: string }
 /** Bans a client, and prints what the gateway has banned. @returns the exit status */
 export async function ban(client: readonly string[], options: BanOptions): Promise<number> {
   const { rule, reason } = options
-  const body = await askSuccessfully(options, '/api/clients/ban', {
+  const body = await askSuccessfully(options, '/api/clients/ban', 'banned', {
     client: await readClient(client),
     for: options.for,
     ...(rule !== undefined && { policy: rule }),
@@ -42,7 +42,7 @@ export async function ban(client: readonly string[], options: BanOptions): Promi
 /** @returns the exit status: 1 if the client was not banned */
 export async function unban(client: readonly string[], options: UnbanOptions): Promise<number> {
   const { rule } = options
-  const body = await askSuccessfully(options, '/api/clients/unban', {
+  const body = await askSuccessfully(options, '/api/clients/unban', 'unbanned', {
     client: await readClient(client),
     ...(rule !== undefined && { policy: rule }),
   })
@@ -58,7 +58,7 @@ export async function override(client: readonly string[], options: OverrideOptio
   const { rule, requests, label, remove } = options
   const named = { policy: rule, client: await readClient(client) }
   if (remove) {
-    const body = await askSuccessfully(options, '/api/clients/override/remove', named)
+    const body = await askSuccessfully(options, '/api/clients/override/remove', 'removed', named)
     const isRemoved = isRecord(body) && body['removed'] === true
     if (options.json) printJson(body)
     else print(isRemoved ? `removed: ${rule}` : `the client has no limit of its own under ${rule}`)
@@ -66,7 +66,7 @@ export async function override(client: readonly string[], options: OverrideOptio
   }
   if (requests === undefined || options.for === undefined)
     throw new CommandError('override needs --requests and --for, or --remove', exit.usage)
-  const body = await askSuccessfully(options, '/api/clients/override', {
+  const body = await askSuccessfully(options, '/api/clients/override', 'override', {
     ...named,
     // The gateway rejects values that are not numbers, like every other mistake.
     requests: requests.trim() === '' ? requests : Number(requests),
@@ -80,7 +80,7 @@ export async function override(client: readonly string[], options: OverrideOptio
 
 /** Prints the bans, the ones that end last first. @returns the exit status */
 export async function listBans(options: ListOptions): Promise<number> {
-  const body = await askSuccessfully(options, `/api/bans?${queryOf(options)}`)
+  const body = await askSuccessfully(options, `/api/bans?${queryOf(options)}`, 'bans')
   const bans = recordsIn(body, 'bans')
   if (options.json) printJson(body)
   else if (bans.length === 0) print('no client is banned')
@@ -101,7 +101,7 @@ export async function listBans(options: ListOptions): Promise<number> {
 
 /** Prints the limits that were set for clients, the ones that end last first. @returns the exit status */
 export async function listOverrides(options: ListOptions): Promise<number> {
-  const body = await askSuccessfully(options, `/api/overrides?${queryOf(options)}`)
+  const body = await askSuccessfully(options, `/api/overrides?${queryOf(options)}`, 'overrides')
   const overrides = recordsIn(body, 'overrides')
   if (options.json) printJson(body)
   else if (overrides.length === 0) print('no client has a limit of its own')

@@ -19,7 +19,7 @@ export async function plan(args: readonly string[], options: PlanOptions): Promi
   const client = name === undefined ? args : args.slice(0, -1)
   if (name !== undefined && remove)
     throw new CommandError('plan needs the name of a plan or --remove, not both', exit.usage)
-  const body = await askSuccessfully(options, '/api/clients/plan', {
+  const body = await askSuccessfully(options, '/api/clients/plan', 'clients', {
     client: await readClient(client),
     ...(rule !== undefined && { policy: rule }),
     ...(name !== undefined && { plan: name }),
@@ -44,7 +44,7 @@ export async function plan(args: readonly string[], options: PlanOptions): Promi
 export async function listPlans(options: PlansOptions): Promise<number> {
   const { limit } = options
   const query = new URLSearchParams(limit === undefined ? {} : { limit })
-  const body = await askSuccessfully(options, `/api/plans?${query.toString()}`)
+  const body = await askSuccessfully(options, `/api/plans?${query.toString()}`, 'plans')
   const plans = recordsIn(body, 'plans')
   if (options.json) printJson(body)
   else {

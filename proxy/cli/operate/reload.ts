@@ -1,5 +1,5 @@
 import { formatCountOf, print, printError, printJson, status as exit } from '../output.ts'
-import { askAdmin, isRecord, refusalOf, type AdminOptions } from './admin-client.ts'
+import { askAdmin, expectMember, isRecord, refusalOf, type AdminOptions } from './admin-client.ts'
 
 /**
  * Reloads the settings of a gateway. Prints the changes, or the mistakes in the format of `validate`.
@@ -14,9 +14,10 @@ export async function reloadGateway(options: AdminOptions): Promise<number> {
     else for (const mistake of mistakes) printError(mistake)
     return exit.no
   }
-  if (reply.status !== 200 || !isRecord(reply.body)) throw refusalOf(reply)
-  if (options.json) printJson(reply.body)
-  else printReloaded(reply.body)
+  if (reply.status !== 200) throw refusalOf(reply)
+  const body = expectMember(reply.body, 'outcome', options)
+  if (options.json) printJson(body)
+  else printReloaded(body)
   return exit.yes
 }
 

@@ -3,7 +3,7 @@ import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin
 
 /** Lists the gateways on the same Redis, each with the hashes of its processes' tables. */
 export async function listReplicas(options: AdminOptions): Promise<number> {
-  const body = await askSuccessfully(options, '/api/replicas')
+  const body = await askSuccessfully(options, '/api/replicas', 'replicas')
   if (options.json) printJson(body)
   else if (isRecord(body) && body['scope'] === 'replica')
     print('this gateway counts alone: no Redis is configured, or it does not answer')

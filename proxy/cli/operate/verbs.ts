@@ -16,7 +16,7 @@ export type LimitedOptions = ClientOptions & { readonly limit?: string }
 /** @returns the exit status: 1 if the gateway accepts no traffic */
 export async function showStatus(options: AdminOptions): Promise<number> {
   const [live, ready] = [await askAdmin(options, '/livez'), await askAdmin(options, '/readyz')]
-  const about = await askSuccessfully(options, '/api/status')
+  const about = await askSuccessfully(options, '/api/status', 'tableHash')
   const isUp = live.status === 200 && ready.status === 200
   if (options.json) {
     printJson({ alive: live.status === 200, ready: ready.status === 200, ...(isRecord(about) && about) })
@@ -74,7 +74,12 @@ function serverRows(about: unknown): [string, unknown][] {
 
 /** Prints the used quota of a client under each rule that counts it. */
 export async function showClient(client: readonly string[], options: ClientOptions): Promise<number> {
-  const body = await askSuccessfully(options, '/api/clients/inspect', await questionOf(client, options))
+  const body = await askSuccessfully(
+    options,
+    '/api/clients/inspect',
+    'states',
+    await questionOf(client, options),
+  )
   if (options.json) printJson(body)
   else {
     const rows = recordsIn(body, 'states').map((state) => {
@@ -113,7 +118,7 @@ function stateText({
 
 /** Warns if the client is banned, because it is still refused after a reset. */
 async function warnOfBan(question: object, options: ClientOptions): Promise<void> {
-  const body = await askSuccessfully(options, '/api/clients/inspect', question)
+  const body = await askSuccessfully(options, '/api/clients/inspect', 'states', question)
   const banned = recordsIn(body, 'states').find(({ bannedSeconds }) => typeof bannedSeconds === 'number')
   if (!banned) return
   printError(`still banned for ${formatDuration(banned['bannedSeconds'])}: sluice unban lifts that`)
@@ -123,7 +128,7 @@ async function warnOfBan(question: object, options: ClientOptions): Promise<void
 export async function resetClient(client: readonly string[], options: ClientOptions): Promise<number> {
   // Made once, because the client may be read from standard input.
   const question = await questionOf(client, options)
-  const body = await askSuccessfully(options, '/api/clients/reset', question)
+  const body = await askSuccessfully(options, '/api/clients/reset', 'reset', question)
   const namesIn = (field: string): string[] => {
     const names = isRecord(body) ? body[field] : undefined
     return Array.isArray(names) ? names.map(text) : []
@@ -146,7 +151,7 @@ export async function listLimited(options: LimitedOptions): Promise<number> {
     ...(options.rule !== undefined && { policy: options.rule }),
     ...(options.limit !== undefined && { limit: options.limit }),
   })
-  const body = await askSuccessfully(options, `/api/clients/limited?${query.toString()}`)
+  const body = await askSuccessfully(options, `/api/clients/limited?${query.toString()}`, 'clients')
   const clients = recordsIn(body, 'clients')
   if (options.json) printJson(body)
   else if (clients.length === 0) print('no client is over a limit')
