@@ -212,6 +212,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
 
   resetStream(stream: Http2Stream, code: number): void {
     if (!stream.isOpen) return
+    this.#held.countReset(stream)
     this.output.sendReset(stream.id, code)
     this.#cutOffUnlessDrained()
     this.dropStream(stream)
@@ -253,7 +254,7 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.responsesSent++
     stream.response.markClosed()
     this.#countFinished(stream)
-    if (!this.#held.isEmpty) this.#held.serveIfAllowed()
+    this.#held.onRead(stream)
   }
 
   onException(error: unknown): void {

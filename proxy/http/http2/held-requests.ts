@@ -5,6 +5,8 @@ const SERVED_PER_RESPONSE = 2
 /** One held request is served per this time in any case: a client may read one response only after it has another. */
 const SERVE_ONE_EACH_MS = 2_000
 const CHECK_MS = 250
+/** The maximum number of clients for which reset responses are counted. */
+const MAX_COUNTED_CLIENTS = 1_000
 
 /** A stream whose request may be held back. */
 export type HeldStream = {
@@ -42,6 +44,8 @@ export class HeldRequests<Stream extends HeldStream> {
   #held: Stream[] = []
   /** For each client with held requests, when one of them was last served, or the first was held back. */
   readonly #servedMs = new Map<string, number>()
+  /** For each client, how many of its unread responses were reset since unread responses take too much memory. */
+  readonly #resets = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -67,7 +71,10 @@ export class HeldRequests<Stream extends HeldStream> {
 
   /** Whether the next request of this stream's client must be held back. */
   mustHold(stream: Stream): boolean {
-    if (this.#held.length === 0 && !this.#isPressed()) return false
+    if (this.#held.length === 0 && !this.#isPressed()) {
+      this.#resets.clear()
+      return false
+    }
     return this.#servedMs.has(stream.client) || this.#hasTooManyUnread(stream.client)
   }
 
@@ -78,6 +85,24 @@ export class HeldRequests<Stream extends HeldStream> {
     this.#held.push(stream)
   }
 
+  /**
+   * Call before a stream is reset. A response that its client has not read still counts as unread: otherwise the next held request would
+   * take its place, and be read from the backend to be reset too.
+   */
+  countReset(stream: Stream): void {
+    if (!stream.isUnread || !this.#isPressed()) return
+    const { client } = stream
+    if (this.#resets.size >= MAX_COUNTED_CLIENTS) this.#resets.clear()
+    this.#resets.set(client, (this.#resets.get(client) ?? 0) + 1)
+  }
+
+  /** Call when the client of a stream has read its response. */
+  onRead(stream: Stream): void {
+    // The client of a stream is read only if it matters.
+    if (this.#resets.size > 0) this.#resets.delete(stream.client)
+    if (!this.isEmpty) this.serveIfAllowed()
+  }
+
   /** Drops all held requests. */
   clear(): void {
     clearInterval(this.#timer)
@@ -85,7 +110,7 @@ export class HeldRequests<Stream extends HeldStream> {
     this.#servedMs.clear()
   }
 
-  /** Serves held requests as far as possible now. Call when the client has read a response. */
+  /** Serves held requests as far as possible now. */
   serveIfAllowed(): void {
     const over = new Set<string>()
     const left: Stream[] = []
@@ -118,9 +143,13 @@ export class HeldRequests<Stream extends HeldStream> {
   }
 
   #hasTooManyUnread(client: string): boolean {
-    if (!this.#isPressed()) return false
+    if (!this.#isPressed()) {
+      this.#resets.clear()
+      return false
+    }
     const { streams, openRequests, responsesSent } = this.#owner
-    let unread = 0
+    let unread = this.#resets.get(client) ?? 0
+    if (unread >= ALWAYS_SERVED) return true
     let othersOpen = 0
     for (const stream of streams.values()) {
       if (stream.client !== client) othersOpen += Number(stream.isServed)

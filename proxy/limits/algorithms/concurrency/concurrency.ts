@@ -2,11 +2,7 @@ import type { Algorithm } from '../algorithm.ts'
 import { createInFlightCounts } from './counts.ts'
 import { inFlightInRedis } from './redis.ts'
 
-/**
- * How long the requests in flight of a crashed gateway still count, in milliseconds.
- *
- * @internal exported for tests
- */
+/** How long the requests in flight of a crashed gateway still count, in milliseconds. */
 export const LEASE_MS = 15_000
 
 /** The maximum number of requests in flight that a rule can allow a client. */

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Http2Connection } from '../../../../proxy/http/http2/connection.ts'
+import type { Http2Response } from '../../../../proxy/http/http2/response.ts'
 import {
   endHeaders,
   endStream,
@@ -32,6 +33,7 @@ const requests = (ids: readonly number[]): Buffer =>
 /** A connection with closed windows, whose requests get a kilobyte as soon as they are served. */
 function connect() {
   const state = { served: 0, isPressed: true, nowMs: 0 }
+  const responses: Http2Response[] = []
   const connection = new Http2Connection(new FakeSocket() as unknown as Socket, {
     maxHeaderBytes: 16 * 1024,
     maxStreams: 100,
@@ -41,6 +43,7 @@ function connect() {
     clientOf: () => '',
     serve(_, response) {
       state.served++
+      responses.push(response)
       response.writeHead(200, [])
       response.end(Buffer.alloc(1024))
     },
@@ -63,7 +66,7 @@ function connect() {
     // Written bytes are passed on in a later turn.
     for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
-  return { state, connection, wait }
+  return { state, responses, connection, wait }
 }
 
 test('while unread responses take little memory, all requests of a connection are served', () => {
@@ -79,6 +82,19 @@ test('while unread responses take much memory, a client that reads none gets few
   expect(state.served).toBe(8)
   for (let i = 0; i < 20; i++) await wait(500)
   expect(state.served).toBe(13)
+})
+
+test('responses that were reset because nobody read them count as unread until there is memory', async () => {
+  const { state, responses, connection, wait } = connect()
+  connection.read(requests(streams))
+  for (const response of responses) response.abort()
+  await wait(250)
+  expect(state.served).toBe(8)
+  for (let i = 0; i < 20; i++) await wait(500)
+  expect(state.served).toBe(13)
+  state.isPressed = false
+  await wait(250)
+  expect(state.served).toBe(100)
 })
 
 test('a client that reads gets more and more of its requests served', async () => {
