@@ -48,6 +48,7 @@ export function createHttp2Handlers(deps: Http2Deps): Http2Handlers {
   }
   return {
     isPressed: () => deps.slowClients.isPressed,
+    isProxy: (socket) => peerOf({ socket }, deps.peers)?.trusted ?? false,
     clientOf(request) {
       const peer = peerOf(request, deps.peers)
       if (!peer?.trusted) return ''

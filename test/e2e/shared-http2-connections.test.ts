@@ -5,6 +5,15 @@ import { startBackend, type Backend } from '../support/http/backend.ts'
 import { send } from '../support/gateway/gateway.ts'
 import { otherBounds, startHosted, type HostedGateway } from '../support/gateway/hosted-gateway.ts'
 import { connectHttp2 } from '../support/http/http2.ts'
+import {
+  connectRawHttp2,
+  endHeaders,
+  endStream,
+  fieldBlock,
+  frame,
+  frameTypes,
+  requestFields,
+} from '../support/http/raw-http2.ts'
 import { eventually } from '../support/wait/eventually.ts'
 
 // A trusted proxy sends the requests of many clients over one connection. If a client does not read its responses, the proxy does not open
@@ -77,4 +86,27 @@ test('if a client leaves too much unread, its streams are reset, and those of ot
   expect(events.closed).toBe(false)
   expect(proxy.closed).toBe(false)
   proxy.destroy()
+})
+
+// Proxies pass on heads that are larger than the gateway has announced.
+test('a head of more than four times the maximum is refused, and requests of others on the connection go on', async () => {
+  const gateway = await startHosted({
+    UPSTREAM_URL: backend.url,
+    TRUSTED_PROXIES: '127.0.0.1',
+    MAX_HEADER_SIZE: '8k',
+  })
+  const proxy = await connectRawHttp2(gateway.port, { cleartext: true })
+  proxy.send(frame(frameTypes.headers, endHeaders | endStream, 1, requestFields('GET', '/events')))
+  await proxy.waitFor(({ type }) => type === frameTypes.data)
+  const large = frame(frameTypes.continuation, 0, 3, fieldBlock([['x-large', 'x'.repeat(16_000)]]))
+  proxy.send(
+    frame(frameTypes.headers, endStream, 3, requestFields('GET', '/')),
+    ...[large, large, large],
+    frame(frameTypes.continuation, endHeaders, 3),
+    frame(frameTypes.headers, endHeaders | endStream, 5, requestFields('GET', '/')),
+  )
+  for (const id of [3, 5])
+    await proxy.waitFor(({ type, stream }) => type === frameTypes.headers && stream === id)
+  expect(proxy.received.some(({ type }) => type === frameTypes.rstStream)).toBe(false)
+  proxy.socket.destroy()
 })

@@ -31,8 +31,8 @@ export type Http2Options = {
   readonly sendMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Shared by all connections; by default each connection has its own. */
-  readonly oversizeMemory?: OversizeMemory
+  /** Returns the memory for large header blocks that a connection shares with others; by default each has its own. */
+  readonly oversizeMemoryOf?: (socket: Socket) => OversizeMemory
   /** Whether unread responses take so much memory that connections with many of them get no further ones. */
   readonly isPressed: () => boolean
   /** Returns the client of a request, if the peer is a proxy with requests of many; otherwise the same for all requests. */
@@ -90,7 +90,13 @@ export class Http2Connection implements Http2InputOwner, StreamOwner, OutputEven
     this.socket = socket
     this.#options = options
     this.idleSinceMs = options.now()
-    this.#input = new Http2Input(this, options.maxHeaderBytes, options.now, options.oversizeMemory)
+    const { maxHeaderBytes, now, oversizeMemoryOf } = options
+    this.#input = new Http2Input(
+      this,
+      maxHeaderBytes,
+      now,
+      oversizeMemoryOf && (() => oversizeMemoryOf(socket)),
+    )
     this.#glitches = new Glitches(options.now)
     this.#held = new HeldRequests<Http2Stream>(this, options.isPressed, options.now, (stream) =>
       this.#serve(stream),

@@ -7,17 +7,28 @@ import { ConnectionError, errorCodes, flags, MAX_FRAME_BYTES } from './frames.ts
  */
 const SLACK = 4
 const PRIORITY_BYTES = 5
+/**
+ * Proxies pass on larger blocks than the gateway has announced: Envoy allows heads of 60 KB unless told otherwise, nghttpx
+ * heads of 64 KB. A block that is too large ends the connection, with the requests of all clients on it.
+ */
+const MIN_PROXY_BLOCK_BYTES = 256 * 1024
 /** Memory for the bytes by which the blocks of all connections exceed their maximum. */
 const MAX_OVERSIZE_BYTES = 16 * 1024 * 1024
 
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Memory that the incomplete blocks of all connections share for bytes beyond the maximum of headers. A block that long almost always
+ * Memory that the incomplete blocks of many connections share for bytes beyond the maximum of headers. A block that long almost always
  * belongs to a request that is answered with 431, so it is not worth the memory that ten thousand clients could take with it.
  */
 export class OversizeMemory {
+  /** The maximum size of a block. */
+  readonly maxBlockBytes: number
   #bytes = 0
+
+  constructor(maxBlockBytes: number) {
+    this.maxBlockBytes = maxBlockBytes
+  }
 
   get bytes(): number {
     return this.#bytes
@@ -35,12 +46,25 @@ export class OversizeMemory {
   }
 }
 
+/** The memory for large blocks of clients, and that for those of trusted proxies, which clients cannot use up. */
+export class OversizeMemories {
+  readonly ofClients: OversizeMemory
+  readonly ofProxies: OversizeMemory
+
+  constructor(maxHeaderBytes: number) {
+    const maxBytes = SLACK * maxHeaderBytes
+    this.ofClients = new OversizeMemory(maxBytes)
+    this.ofProxies = new OversizeMemory(Math.max(maxBytes, MIN_PROXY_BLOCK_BYTES))
+  }
+}
+
 /** A header block as it arrives, in one frame or several (RFC 9113 section 4.3). */
 export class HeaderBlock {
-  readonly #maxBytes: number
   /** Bytes that each connection may use without taking from the shared memory. */
   readonly #maxUsualBytes: number
-  readonly #oversizeMemory: OversizeMemory
+  readonly #memoryOfPeer: () => OversizeMemory
+  /** The shared memory, chosen when a block arrives in several frames. */
+  #oversizeMemory: OversizeMemory | undefined
   /** Bytes taken from the shared memory. */
   #oversizeBytes = 0
   /** The received bytes, copied into one buffer: a frame of one byte would take a hundred bytes in a buffer of its own. */
@@ -51,11 +75,10 @@ export class HeaderBlock {
   stream = 0
   endsStream = false
 
-  /** @param oversizeMemory shared by all connections */
-  constructor(maxHeaderBytes: number, oversizeMemory = new OversizeMemory()) {
-    this.#maxBytes = SLACK * maxHeaderBytes
+  /** @param memoryOfPeer returns the memory that the peer of the connection shares with others */
+  constructor(maxHeaderBytes: number, memoryOfPeer = () => new OversizeMemory(SLACK * maxHeaderBytes)) {
     this.#maxUsualBytes = Math.max(maxHeaderBytes, MAX_FRAME_BYTES)
-    this.#oversizeMemory = oversizeMemory
+    this.#memoryOfPeer = memoryOfPeer
   }
 
   /** Begins with the payload of a HEADERS frame. @throws {ConnectionError} */
@@ -77,12 +100,13 @@ export class HeaderBlock {
   /** @param payload of a CONTINUATION frame @throws {ConnectionError} */
   add(payload: Buffer): void {
     const needed = this.#bytes + payload.length
-    if (needed > this.#maxBytes)
+    const memory = (this.#oversizeMemory ??= this.#memoryOfPeer())
+    if (needed > memory.maxBlockBytes)
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'header block too large')
     if (needed > this.#room.length) {
-      const max = needed > this.#maxUsualBytes ? this.#maxBytes : this.#maxUsualBytes
+      const max = needed > this.#maxUsualBytes ? memory.maxBlockBytes : this.#maxUsualBytes
       const bytes = Math.min(Math.max(needed, 2 * this.#room.length), max)
-      this.#takeOversize(Math.max(0, bytes - this.#maxUsualBytes))
+      this.#takeOversize(memory, Math.max(0, bytes - this.#maxUsualBytes))
       const room = Buffer.allocUnsafeSlow(bytes)
       this.#room.copy(room, 0, 0, this.#bytes)
       this.#room = room
@@ -102,13 +126,14 @@ export class HeaderBlock {
   /** Frees the memory of the block, for example because its connection has closed. */
   drop(): void {
     this.#room = nothing
-    this.#oversizeMemory.giveBack(this.#oversizeBytes)
+    this.#oversizeMemory?.giveBack(this.#oversizeBytes)
+    this.#oversizeMemory = undefined
     this.#oversizeBytes = 0
   }
 
   /** @param bytes how many bytes the block has beyond `maxUsualBytes` from now on @throws {ConnectionError} */
-  #takeOversize(bytes: number): void {
-    if (!this.#oversizeMemory.take(bytes - this.#oversizeBytes))
+  #takeOversize(memory: OversizeMemory, bytes: number): void {
+    if (!memory.take(bytes - this.#oversizeBytes))
       throw new ConnectionError(errorCodes.enhanceYourCalm, 'too many oversized header blocks')
     this.#oversizeBytes = bytes
   }

@@ -66,18 +66,18 @@ export class Http2Input implements FrameSink {
   /**
    * @param maxHeaderBytes of a request: names, values and 32 for each header
    * @param now monotonic milliseconds
-   * @param oversizeMemory shared by all connections
+   * @param memoryOfPeer returns the memory for large header blocks that the peer shares with others
    */
   constructor(
     owner: Http2InputOwner,
     maxHeaderBytes: number,
     now: () => number,
-    oversizeMemory?: OversizeMemory,
+    memoryOfPeer?: () => OversizeMemory,
   ) {
     this.#owner = owner
     this.#now = now
     this.#decoder = new HpackDecoder(maxHeaderBytes)
-    this.#block = new HeaderBlock(maxHeaderBytes, oversizeMemory)
+    this.#block = new HeaderBlock(maxHeaderBytes, memoryOfPeer)
   }
 
   get isClosed(): boolean {

@@ -176,7 +176,7 @@ const peers = new WeakMap<object, Peer>()
  *
  * @returns undefined if the connection has closed and its peer was never read
  */
-export function peerOf({ socket }: ClientRequest, options: PeerOptions): Peer | undefined {
+export function peerOf({ socket }: Pick<ClientRequest, 'socket'>, options: PeerOptions): Peer | undefined {
   const known = peers.get(socket)
   if (known) return known
   const { addresses, connections } = options

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Http2Connection, type Http2Options } from '../../http2/connection.ts'
-import { OversizeMemory } from '../../http2/header-block.ts'
+import { OversizeMemories } from '../../http2/header-block.ts'
 
 export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | 'sendMs'> & {
   /** Time to keep an idle client connection open (keep-alive). */
@@ -10,7 +10,10 @@ export type Http2Limits = Pick<Http2Options, 'maxHeaderBytes' | 'maxStreams' | '
 }
 
 /** Handlers for requests, and for input that is not a request. */
-export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now' | 'oversizeMemory'>
+export type Http2Handlers = Omit<Http2Options, keyof Http2Limits | 'now' | 'oversizeMemoryOf'> & {
+  /** Whether the peer is a trusted proxy, which sends the requests of many clients over a connection. */
+  isProxy(socket: Socket): boolean
+}
 
 /** The HTTP/2 connections. */
 export type Http2Connections = {
@@ -40,7 +43,13 @@ export function createHttp2Connections(
   handlers: Http2Handlers,
   now: () => number,
 ): Http2Connections {
-  const options: Http2Options = { ...limits, ...handlers, now, oversizeMemory: new OversizeMemory() }
+  const { ofClients, ofProxies } = new OversizeMemories(limits.maxHeaderBytes)
+  const options: Http2Options = {
+    ...limits,
+    ...handlers,
+    now,
+    oversizeMemoryOf: (socket) => (handlers.isProxy(socket) ? ofProxies : ofClients),
+  }
   const connections = new Set<Http2Connection>()
   /** Set while no new requests are accepted. */
   let closing: { readonly noticeMs: number } | undefined

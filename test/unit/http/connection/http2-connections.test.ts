@@ -15,6 +15,7 @@ test.each([
     { maxHeaderBytes: 16_384, maxStreams: 100, sendMs: 60_000, idleMs: 60_000, headersMs: 60_000 },
     {
       isPressed: () => false,
+      isProxy: () => false,
       clientOf: () => '',
       serve: () => undefined,
       onHeadersTooLarge: () => undefined,

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Http2Connection } from '../../../../proxy/http/http2/connection.ts'
 import { ConnectionError, flags } from '../../../../proxy/http/http2/frames.ts'
-import { HeaderBlock, OversizeMemory } from '../../../../proxy/http/http2/header-block.ts'
+import { HeaderBlock, OversizeMemories, OversizeMemory } from '../../../../proxy/http/http2/header-block.ts'
 import { collectGarbage } from '../../../../shared/v8-gc.ts'
 import { endHeaders, frame, frameTypes, preface, requestFields } from '../../../support/http/raw-http2.ts'
 import { seededRandom } from '../../../support/random/seeded-random.ts'
@@ -43,11 +43,11 @@ test('a header block of one frame is not copied', () => {
 test('blocks that are too large share 16 MiB, which each gives back when it is complete or its connection has closed', () => {
   const random = seededRandom(testSeed())
   const draw = (from: number, to: number): number => from + Math.floor(random() * (to - from))
-  const oversize = new OversizeMemory()
+  const oversize = new OversizeMemory(64 * 1024)
   const open: HeaderBlock[] = []
   let refused = 0
   for (let i = 0; i < 2_000; i++) {
-    const block = new HeaderBlock(16 * 1024, oversize)
+    const block = new HeaderBlock(16 * 1024, () => oversize)
     block.begin(1, flags.endStream, Buffer.alloc(draw(0, 16 * 1024)))
     const bytes = draw(0, 64 * 1024)
     try {
@@ -70,12 +70,21 @@ test('blocks that are too large share 16 MiB, which each gives back when it is c
 })
 
 test('while others take all the memory for large blocks, a block of usual length is still received', () => {
-  const oversize = new OversizeMemory()
+  const oversize = new OversizeMemory(64 * 1024)
   while (oversize.take(1024));
-  const block = new HeaderBlock(16 * 1024, oversize)
+  const block = new HeaderBlock(16 * 1024, () => oversize)
   block.begin(1, flags.endStream, Buffer.alloc(1))
   for (let at = 1; at < 16 * 1024; at++) block.add(Buffer.of(0))
   expect(block.take()).toHaveLength(16 * 1024)
+})
+
+test('while clients take all the memory for large blocks, a large block of a proxy is still received', () => {
+  const { ofClients, ofProxies } = new OversizeMemories(16 * 1024)
+  while (ofClients.take(1024));
+  const block = new HeaderBlock(16 * 1024, () => ofProxies)
+  block.begin(1, flags.endStream, Buffer.alloc(16 * 1024))
+  for (let i = 0; i < 4; i++) block.add(Buffer.alloc(16 * 1024))
+  expect(block.take()).toHaveLength(80 * 1024)
 })
 
 class FakeSocket extends Duplex {
@@ -93,7 +102,7 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
   ['a frame is wrong', (connection) => connection.read(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))],
   ['the block is complete', (connection) => connection.read(frame(frameTypes.continuation, endHeaders, 1))],
 ])('the memory of a large block is given back when %s', async (_, end) => {
-  const oversizeMemory = new OversizeMemory()
+  const oversizeMemory = new OversizeMemory(64 * 1024)
   const socket = new FakeSocket()
   const nothing = (): undefined => undefined
   const connection = new Http2Connection(socket as unknown as Socket, {
@@ -101,7 +110,7 @@ test.each<[string, (connection: Http2Connection, socket: Duplex) => unknown]>([
     maxStreams: 100,
     sendMs: 10_000,
     now: () => 0,
-    oversizeMemory,
+    oversizeMemoryOf: () => oversizeMemory,
     isPressed: () => false,
     clientOf: () => '',
     serve: nothing,
