@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -95,6 +96,18 @@ describe('by default', () => {
     expect(await agreeWithOpenssl(rsa.port, '-tls1_1', ...lowest)).toBeUndefined()
     expect(await agreeWithOpenssl(rsa.port, '-tls1', ...lowest)).toBeUndefined()
   })
+})
+
+test('a client of TLS 1.2 cannot renegotiate', async () => {
+  const options = { port: rsa.port, maxVersion: 'TLSv1.2', rejectUnauthorized: false } as const
+  const socket = connect({ host: 'localhost', ...options })
+  await once(socket, 'secureConnect')
+  const outcome = await new Promise((resolve) => {
+    socket.on('error', resolve)
+    socket.renegotiate({ rejectUnauthorized: false }, resolve)
+  })
+  expect(outcome).toMatchObject({ code: 'ERR_SSL_NO_RENEGOTIATION' })
+  socket.destroy()
 })
 
 test('with NODE_OPTIONS=--tls-min-v1.3 only TLS 1.3 is offered', async () => {

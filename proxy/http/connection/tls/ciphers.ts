@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto'
 import { DEFAULT_MIN_VERSION } from 'node:tls'
 
 /**
@@ -14,8 +15,12 @@ const modern12 = [
 ]
 const modern13 = ['TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256']
 
-/** Versions and ciphers that HTTPS is served with. `NODE_OPTIONS=--tls-min-v1.3` leaves out TLS 1.2. */
+/**
+ * Versions and ciphers that HTTPS is served with. Clients cannot renegotiate: each time would cost a handshake, and Node's own limit only
+ * emits an error. `NODE_OPTIONS=--tls-min-v1.3` leaves out TLS 1.2.
+ */
 export const offeredTls = {
   minVersion: DEFAULT_MIN_VERSION === 'TLSv1.3' ? DEFAULT_MIN_VERSION : 'TLSv1.2',
   ciphers: [...modern13, ...modern12].join(':'),
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 } as const
