@@ -94,6 +94,19 @@ export function describeBucketContract(name: string, start: StartSubject): void 
       expect((await ask(charges)).outcome).toBe('refused')
     })
 
+    test('a debt of any cost is kept, and its end fits into a structured header', async () => {
+      const charges = chargeAll(newClient(), [policies.tokens])
+      for (const reservation of reservationsOf(await ask(charges)))
+        subject.first.settle(reservation, Number.MAX_SAFE_INTEGER)
+      await eventually('all is used', async () => (await usedBy(charges)) === 1000)
+      const refused = await ask(charges)
+      if (refused.outcome !== 'refused') throw new Error(`the request was ${refused.outcome}`)
+      const resetMs = refused.states[0]?.resetMs ?? 0
+      expect(resetMs).toBeGreaterThan(1e12)
+      // RFC 9651 section 3.3.1: an integer has at most 15 digits.
+      expect(resetMs).toBeLessThan(1e15)
+    })
+
     /** The number of turns of 100 s that a request has to wait for. */
     const turnsOf = (decision: Decision | undefined): number | undefined =>
       decision?.outcome === 'allowed' && decision.states[0]

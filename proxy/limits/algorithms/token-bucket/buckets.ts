@@ -3,6 +3,12 @@ import { NONE } from '../slots/key-index.ts'
 import { SlotPool, type PendingSlot, type SlotOptions } from '../slots/slot-pool.ts'
 
 /**
+ * Maximum debt of a bucket: 285 years. A response may state any cost; a longer debt could not be the expiry of a key in Redis, nor a number
+ * of seconds in a structured header.
+ */
+export const MAX_DEBT_MS = 9_000_000_000_000
+
+/**
  * The debt of each client's token bucket: the time until the bucket is full again, as of a recorded instant. It shrinks as time passes.
  *
  * When the debt has run out, the bucket is full and its slot has ended. For a client that sends little, this takes the refill time of one
@@ -102,7 +108,7 @@ export class Buckets {
   }
 
   #change(slot: number, amountMs: number, nowMs: number): void {
-    this.#debtsMs[slot] = Math.max(0, this.debtMs(slot, nowMs) + amountMs)
+    this.#debtsMs[slot] = Math.max(0, Math.min(this.debtMs(slot, nowMs) + amountMs, MAX_DEBT_MS))
     this.#changedAtMs[slot] = nowMs
   }
 }

@@ -1,4 +1,5 @@
 import type { RedisCounts } from '../redis-counts.ts'
+import { MAX_DEBT_MS } from './buckets.ts'
 
 /** Rounding error of sums of fractions of a microsecond. */
 const ROUNDING_US = 0.01
@@ -40,6 +41,7 @@ end
 
 local function writeBucket(key, bucket, nowUs)
   if bucket.debtUs <= 0 then return must('DEL', key) end
+  bucket.debtUs = math.min(bucket.debtUs, ${1000 * MAX_DEBT_MS})
   local text = string.format('%.17g %.0f %.0f %.17g', bucket.debtUs, nowUs, bucket.sinceUs, bucket.givenBackUs)
   return must('SET', key, text, 'PX', math.ceil(bucket.debtUs / 1000))
 end
