@@ -43,6 +43,11 @@ const MAX_PLACES = 64
  * ignore. Each byte of them takes up to 0.3 µs.
  */
 const MAX_MIXED_BYTES = 2048
+/**
+ * Maximum bytes of spellings with backslashes. Each byte takes 16 ns, and names after backslashes do not end a value, so the values of one
+ * header may overlap. A cookie of 4 KB, the most that browsers send, is read in up to eight ways.
+ */
+const MAX_ESCAPED_BYTES = 32 * 1024
 /** Spellings with `ß`, or one Greek letter, have as many texts, and may be long. */
 const MAX_USUAL_TEXTS = 2
 const escapedOrBeyondAscii = /[%\0\x80-\xff]/
@@ -56,6 +61,7 @@ export class DecodedValues {
   #places = 0
   #unread = 0
   #mixedBytes = 0
+  #escapedBytes = 0
 
   /** @param maxValues maximum number of values to find */
   constructor(maxValues: number, reading: ValueReading) {
@@ -88,7 +94,9 @@ export class DecodedValues {
 
   /** Reads a spelling, unless it would take too long: then the client has more values than `maxValues`. */
   #read(sent: string): readonly string[] {
-    const hasEscapedEscapes = this.#reading.isQuoted && sent.includes('\\') && escapedOrBeyondAscii.test(sent)
+    const hasEscapes = this.#reading.isQuoted && sent.includes('\\')
+    if (hasEscapes && !this.#takeEscaped(sent.length)) return []
+    const hasEscapedEscapes = hasEscapes && escapedOrBeyondAscii.test(sent)
     if (hasEscapedEscapes && !this.#takeMixed(sent.length)) return []
     const texts = textsOf(sent, this.#reading)
     if (!hasEscapedEscapes && texts.size > MAX_USUAL_TEXTS && !this.#takeMixed(sent.length)) return []
@@ -97,7 +105,16 @@ export class DecodedValues {
 
   #takeMixed(bytes: number): boolean {
     this.#mixedBytes += bytes
-    if (this.#mixedBytes <= MAX_MIXED_BYTES) return true
+    return this.#mixedBytes <= MAX_MIXED_BYTES || this.#fill()
+  }
+
+  #takeEscaped(bytes: number): boolean {
+    this.#escapedBytes += bytes
+    return this.#escapedBytes <= MAX_ESCAPED_BYTES || this.#fill()
+  }
+
+  /** Adds values until there are too many. */
+  #fill(): false {
     while (!this.isFull) this.addUnread()
     return false
   }

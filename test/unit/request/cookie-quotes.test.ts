@@ -52,3 +52,10 @@ test('a cookie with too many bytes of backslashes and other escapes has too many
   expect(cookieValues(`sid=${'a\\%33'.repeat(420)}`, 'sid', 8).length).toBeGreaterThan(8)
   expect(cookieValues(`sid="${'a\\054'.repeat(2000)}"`, 'sid', 8)).toHaveLength(1)
 })
+
+test('a cookie as long as browsers send is read if it is JSON with escaped quotes', () => {
+  const json = '{"name":"a \\"b\\", c","list":[1,2,3]}'.repeat(200).slice(0, 3000)
+  const quoted = `"${json.replaceAll('"', '\\"')}"`
+  expect(quoted.length).toBeGreaterThan(3500)
+  expect(cookieValues(`a=b; sid=${quoted}; c=d`, 'sid', 8).length).toBeLessThanOrEqual(8)
+})
