@@ -48,9 +48,12 @@ export function createCaddyReader(): JsonReader {
 }
 
 function readCaddy(
-  { request, ts, duration, status, logger }: Fields,
+  { request, ts, duration, status, logger, level, msg }: Fields,
   durationOf: (count: number) => number,
 ): ReadLine | undefined {
+  // By default, Caddy writes about its start, its configuration and its certificates into the same log.
+  if (request === undefined && status === undefined && ts !== undefined)
+    return typeof level === 'string' && typeof msg === 'string' ? 'other' : undefined
   if (!isFields(request)) return undefined
   // Caddy also writes a line about an error, or about a step of a handler, with the request.
   if (typeof logger === 'string' && !logger.startsWith('http.log.access')) return 'other'

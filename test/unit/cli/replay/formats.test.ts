@@ -175,3 +175,13 @@ test('replay skips the other lines of this gateway', () => {
     'other',
   )
 })
+test("replay skips Caddy's lines about itself, which are in the same log", () => {
+  const lines = [
+    '{"level":"info","ts":1796072162.97,"msg":"using adjacent Caddyfile"}',
+    '{"level":"warn","ts":1796072162.97,"logger":"admin","msg":"admin endpoint disabled"}',
+    '{"level":"info","ts":"2026/11/30 21:50:47.123","logger":"tls.cache","msg":"started background maintenance"}',
+  ]
+  for (const text of lines)
+    for (const reader of [read, lineReader('caddy')]) expect(reader(text), text).toBe('other')
+})
+
