@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { parseEntry } from '../../../request/addresses/address-header.ts'
 import { readAuthority } from '../../../request/authority.ts'
 import { splitForwarded } from './forwarded-peer.ts'
 import { noHeaders, type Knowledge, type LoggedRequest, type ReadLine } from './logged-request.ts'
@@ -34,15 +35,15 @@ export function readTextLine(line: string): ReadLine {
   if (methodEnd === -1 || targetEnd <= methodEnd) return { why: 'it has no request' }
   const who = readWho(line.slice(0, opening))
   if ('why' in who) return who
-  const status = Number(line.slice(requestEnd + 2, requestEnd + 5))
-  const rest = readRest(line, requestEnd + 5)
+  const status = readStatus(line, requestEnd + 2)
+  const rest = status ? readRest(line, status.end) : nothingElse
   return {
     timeMs,
     ip: who.ip,
     host: who.host,
     method: request.slice(0, methodEnd),
     target: request.slice(methodEnd + 1, targetEnd),
-    status: status >= 100 ? status : undefined,
+    status: status?.code,
     ...rest,
     headers: { ...rest.headers, ...who.forwardedFor },
   }
@@ -73,10 +74,33 @@ function isAddress(text: string): boolean {
   return isIP(splitForwarded(text).peer) > 0
 }
 
-/** Reads the fields after the status. */
-function readRest(line: string, from: number): Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'> {
+/**
+ * Reads the status, in quotes or not. Some formats have all fields in quotes.
+ *
+ * @returns undefined if another field is in its place: it is unknown what the fields after it are
+ */
+function readStatus(
+  line: string,
+  from: number,
+): { readonly code: number | undefined; readonly end: number } | undefined {
+  statusForm.lastIndex = from
+  const [all, text] = statusForm.exec(line) ?? []
+  if (all === undefined) return undefined
+  const code = Number(text)
+  return { code: code >= 100 ? code : undefined, end: from + all.length }
+}
+
+/** The status, or `-`, and the number of bytes if that is in quotes. Without quotes it is in no one's way. */
+const statusForm = /"?(\d{3}|-)"?(?![^ ])(?: +"\d+"(?![^ ]))?/y
+
+type Rest = Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'>
+
+const nothingElse: Rest = { durationMs: undefined, headers: noHeaders, knows: common }
+
+/** Reads the fields after the status and the number of bytes. */
+function readRest(line: string, from: number): Rest {
   const quote = line.indexOf('"', from)
-  if (quote === -1) return { durationMs: undefined, headers: noHeaders, knows: common }
+  if (quote === -1) return nothingElse
   const duration = line.endsWith('ms') ? /" (\d+)ms$/.exec(line)?.[1] : undefined
   const fields: string[] = []
   for (let start = quote; start !== -1 && fields.length < 3;) {
@@ -90,9 +114,16 @@ function readRest(line: string, from: number): Pick<LoggedRequest, 'durationMs' 
   if (referer !== '-') headers['referer'] = unescaped(referer)
   if (userAgent !== '-') headers['user-agent'] = unescaped(userAgent)
   if (duration !== undefined) return { durationMs: Number(duration), headers, knows: traefik }
-  if (third === undefined) return { durationMs: undefined, headers, knows: combined }
+  // It may be another field, such as the host, a time, or the name of a server.
+  if (third === undefined || !(third === '-' || endsWithAddress(unescaped(third))))
+    return { durationMs: undefined, headers, knows: combined }
   if (third !== '-') headers['x-forwarded-for'] = unescaped(third)
   return { durationMs: undefined, headers, knows: withForwarded }
+}
+
+/** Whether a proxy may have written it as `X-Forwarded-For`: what the client sent is before the address that the proxy appends. */
+function endsWithAddress(text: string): boolean {
+  return parseEntry(text, text.lastIndexOf(',') + 1, text.length) !== undefined
 }
 
 function endOfQuoted(line: string, from: number): number {

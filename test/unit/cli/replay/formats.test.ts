@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { LoggedRequest } from '../../../../proxy/cli/replay/logs/logged-request.ts'
 import { lineReader } from '../../../../proxy/cli/replay/logs/formats.ts'
 
 const read = lineReader('auto')
@@ -60,6 +61,27 @@ test.each([
     '10.0.0.1 - - [01/Mar/2026:00:00:00 +0000] "GET /a\\x22b HTTP/1.1" 200 5 "-" "say \\"hi\\"" "192.0.2.7, 10.0.0.2"',
     { target: '/a"b', headers: { 'user-agent': 'say "hi"', 'x-forwarded-for': '192.0.2.7, 10.0.0.2' } },
     'combined',
+  ],
+  [
+    'nginx, with all fields in quotes',
+    '192.0.2.7 - - [01/Mar/2026:00:00:00 +0000] "GET /a HTTP/1.1" "404" "123" "http://r/" "curl/8.5.0" "192.0.2.8"',
+    {
+      status: 404,
+      headers: { referer: 'http://r/', 'user-agent': 'curl/8.5.0', 'x-forwarded-for': '192.0.2.8' },
+    },
+    'combined',
+  ],
+  [
+    'nginx, with the status in quotes',
+    '192.0.2.7 - - [01/Mar/2026:00:00:00 +0000] "GET /a HTTP/1.1" "404" 123 "http://r/" "curl/8.5.0"',
+    { status: 404, headers: { referer: 'http://r/', 'user-agent': 'curl/8.5.0' } },
+    'combined',
+  ],
+  [
+    'nginx, with the host before the status: the fields after that may be any',
+    '192.0.2.7 - - [01/Mar/2026:00:00:00 +0000] "GET /a HTTP/1.1" "app.example.com" 404 123 "http://r/" "curl/8.5.0"',
+    { target: '/a', status: undefined, headers: {} },
+    'common',
   ],
   [
     'Traefik, common',
@@ -136,6 +158,25 @@ test.each([
   expect(named(line)).toEqual(read(line))
 })
 
+// The host, a time, and the frontend, as nginx and HAProxy are often set to log them.
+test.each(['app.example.com', '0.005', 'https-in~', 'a, b'])(
+  'replay does not take %j after the user agent for X-Forwarded-For',
+  (third) => {
+    const text = `10.0.0.1 - - [01/Mar/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" "${third}"`
+    const { headers, knows } = read(text) as LoggedRequest
+    expect(headers).toEqual({ 'user-agent': 'curl' })
+    expect(knows.headers).toEqual(new Set(['referer', 'user-agent']))
+  },
+)
+
+test.each(['192.0.2.7', '192.0.2.7:4711', '2001:db8::7', 'unknown, 192.0.2.7'])(
+  'replay takes %j after the user agent for X-Forwarded-For',
+  (third) => {
+    const text = `10.0.0.1 - - [01/Mar/2026:00:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "curl" "${third}"`
+    expect(read(text)).toMatchObject({ headers: { 'x-forwarded-for': third } })
+  },
+)
+
 test.each([
   ['hello', 'in no known format'],
   ['{"a":1', 'not JSON'],
@@ -170,11 +211,6 @@ test("replay does not count a request twice for Caddy's line about its error", (
   expect(read(ofLogger('http.log.access.log0'))).toMatchObject({ ip: '192.0.2.7', status: 502 })
 })
 
-test('replay skips the other lines of this gateway', () => {
-  expect(read('{"level":"info","time":"2026-03-01T00:00:01.000Z","name":"gateway","msg":"listening"}')).toBe(
-    'other',
-  )
-})
 test("replay skips Caddy's lines about itself, which are in the same log", () => {
   const lines = [
     '{"level":"info","ts":1796072162.97,"msg":"using adjacent Caddyfile"}',
@@ -185,3 +221,8 @@ test("replay skips Caddy's lines about itself, which are in the same log", () =>
     for (const reader of [read, lineReader('caddy')]) expect(reader(text), text).toBe('other')
 })
 
+test('replay skips the other lines of this gateway', () => {
+  expect(read('{"level":"info","time":"2026-03-01T00:00:01.000Z","name":"gateway","msg":"listening"}')).toBe(
+    'other',
+  )
+})
