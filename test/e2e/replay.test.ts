@@ -332,6 +332,24 @@ test('the client is whom trusted proxies name, where the log has it', async () =
   expect(report.rules[0]).toMatchObject({ requests: 3, clients: 3 })
 })
 
+test('requests whose client a trusted proxy did not name are told', async () => {
+  const cwd = directoryWith(`trustedProxies: [10.0.0.0/8]\n${table}`)
+  const lines = [
+    line(1, '10.0.0.1', 'POST /login'),
+    `${line(2, '10.0.0.1', 'POST /login')} "app.example.com"`,
+    `${line(3, '10.0.0.1', 'POST /login')} "192.0.2.7"`,
+    line(4, '192.0.2.1', 'POST /login'),
+  ]
+  writeFileSync(join(cwd, 'a.log'), textOf(lines))
+  const note = '2 requests counted by the address of a trusted proxy: the log does not name their clients'
+  expect((await runHosted(['replay', 'a.log'], {}, cwd)).stderr).toContain(note)
+  expect((await runHosted(['replay', '--html', 'a.log'], {}, cwd)).stdout).toContain(
+    note.replace(' requests', ''),
+  )
+  const { stdout } = await runHosted(['replay', '--json', 'a.log'], {}, cwd)
+  expect(JSON.parse(stdout)).toMatchObject({ requests: { ofProxies: 2 } })
+})
+
 test('replay prints a table for people', async () => {
   const cwd = directoryWith(table)
   writeFileSync(join(cwd, 'a.log'), textOf([...inOrder(regular('192.0.2.1', 1, 100)), 'nonsense']))

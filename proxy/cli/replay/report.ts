@@ -24,6 +24,8 @@ export type Report = {
     /** Malformed requests, which are answered with an error, by reason. */
     readonly rejected: Readonly<Record<string, number>>
     readonly late: number
+    /** Requests that count for the address of a trusted proxy, because the log does not name its client. */
+    readonly ofProxies: number
     /** Requests of clients for which the table had no room. They are counted under rules, but their clients are not counted. */
     readonly untracked: number
   }
@@ -87,6 +89,7 @@ export function makeReport(counts: LineCounts, tally: Tally): Report {
     excluded,
     rejected,
     late,
+    ofProxies,
     fromMs,
     toMs,
     clients,
@@ -108,6 +111,7 @@ export function makeReport(counts: LineCounts, tally: Tally): Report {
       excluded,
       rejected: Object.fromEntries(rejected),
       late,
+      ofProxies,
       untracked: clients.untracked,
     },
     rules: tally.rules.map((rule, place) => reportRule(rule, byRule[place] ?? new RuleClients())),

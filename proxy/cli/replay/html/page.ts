@@ -128,6 +128,10 @@ function renderNotes({ lines, requests }: Report): string {
     notes.push(
       `${formatCount(requests.late)} were too far out of order: counted at the time of the requests before them`,
     )
+  if (requests.ofProxies > 0)
+    notes.push(
+      `${formatCount(requests.ofProxies)} counted by the address of a trusted proxy: the log does not name their clients`,
+    )
   if (requests.untracked > 0)
     notes.push(
       `${formatCount(requests.untracked)} are of clients beyond the first 2,000,000, which the report does not list by client`,

@@ -125,6 +125,7 @@ class LogReplay {
     const counter = this.#counter
     const verdict = decideAtOnce(context, { ...this.#current, limiter: this.#countingFor(context) })
     if (this.#isListed(context)) return counter.exclude()
+    if (isOfProxy(context)) this.tally.ofProxies += 1
     if (verdict.outcome === 'rejected' && verdict.rejection !== 'ambiguous-key')
       return counter.reject(verdict.reason)
     switch (verdict.outcome) {
@@ -227,6 +228,11 @@ function decideAtOnce(context: RequestContext, options: DecideOptions): Verdict 
   const verdict = decideRequest(context, options)
   if (verdict instanceof Promise) throw new Error('a logged request cannot be decided at once')
   return verdict
+}
+
+/** Whether a request counts for the address of a trusted proxy. */
+function isOfProxy({ peer, clientAddress }: RequestContext): boolean {
+  return peer.trusted && clientAddress.prefix === peer.client.prefix
 }
 
 function withoutHosts({ policy, match, except }: Rule): Rule {

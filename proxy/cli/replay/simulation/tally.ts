@@ -22,6 +22,8 @@ export type Tally = {
   excluded: number
   /** Requests that are too far out of order to be put in their place. */
   late: number
+  /** Requests that count for the address of a trusted proxy, because the log does not name its client. */
+  ofProxies: number
   readonly rules: readonly RuleTally[]
   readonly clients: ClientTable
   /** For all requests, then for each rule. */
@@ -69,6 +71,7 @@ export class OutcomeCounter {
       banned: 0,
       excluded: 0,
       late: 0,
+      ofProxies: 0,
       rejected: new Map(),
       rules,
       clients: new ClientTable(MAX_CLIENTS, seed),

@@ -82,6 +82,10 @@ function printNotes({ lines, requests }: Report): void {
     printError(
       `\n${formatCount(requests.late)} requests were too far out of order: counted at the time of the requests before them`,
     )
+  if (requests.ofProxies > 0)
+    printError(
+      `\n${formatCountOf(requests.ofProxies, 'request')} counted by the address of a trusted proxy: the log does not name their clients`,
+    )
   if (requests.untracked > 0)
     printError(
       `\n${formatCount(requests.untracked)} requests are of clients beyond the first 2,000,000, which the report does not list by client`,
