@@ -108,6 +108,7 @@ export const errors = {
   backendSpeaksHttp2: new ErrorReply(502, 'The backend speaks HTTP/2, so its URL must begin with h2c://'),
   limiterUnavailable: new ErrorReply(503, 'The rate limiter is not available'),
   storeAway: new ErrorReply(503, 'Redis is not available: nothing was reset'),
+  storeAwayUnread: new ErrorReply(503, 'Redis is not available: plans cannot be read'),
   storeAwayUnchanged: new ErrorReply(503, 'Redis is not available: nothing was changed'),
   changeUncertain: new ErrorReply(503, 'The change was not confirmed: try again'),
   resetUncertain: new ErrorReply(503, 'The reset was not confirmed everywhere: try again'),

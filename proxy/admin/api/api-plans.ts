@@ -45,7 +45,7 @@ class PlanApi {
 
   async list({ limit }: Asked<'entriesQuery'>): Promise<object> {
     const list = await this.#options.plans.list(limit)
-    if (list === 'unavailable') return errors.storeAwayUnchanged
+    if (list === 'unavailable') return errors.storeAwayUnread
     return {
       complete: list.isAll,
       plans: list.plans.map(({ partitionKey, keyName, plan }) => ({
@@ -71,7 +71,7 @@ class PlanApi {
     if (typeof changed !== 'boolean') return changed
     const clients = await this.#describe(owned)
     if (clients) return { clients, changed }
-    return name === undefined ? errors.storeAwayUnchanged : errors.changeUncertain
+    return name === undefined ? errors.storeAwayUnread : errors.changeUncertain
   }
 
   #readCharges(about: About): readonly Charge[] | ErrorReply {
@@ -88,7 +88,7 @@ class PlanApi {
     for (const { owner } of owned) {
       const outcome = await this.#options.plans.set(owner, plan)
       if (outcome === 'full') return errors.tooManyPlans
-      if (outcome === 'unavailable') return errors.storeAwayUnchanged
+      if (outcome === 'unavailable') return changed ? errors.changeUncertain : errors.storeAwayUnchanged
       if (outcome === 'uncertain') return errors.changeUncertain
       changed ||= outcome === 'done'
     }

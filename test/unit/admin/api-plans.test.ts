@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { createPlanRoutes } from '../../../proxy/admin/api/api-plans.ts'
+import type { PlanStore } from '../../../proxy/limits/plans/plan-store.ts'
 import { createMemoryPlans } from '../../../proxy/limits/plans/stored-plans.ts'
 import { createAddressReader } from '../../../proxy/request/addresses/client-address.ts'
 import { errors } from '../../../shared/error-replies.ts'
@@ -37,4 +38,23 @@ test('a plan is set for the value of one key; a hash that may belong to several 
     complete: true,
     plans: [{ client, keyedBy: 'header:x-user', policies: ['claimed'], plan: 'pro' }],
   })
+})
+
+test('without Redis a question is told that nothing can be read, a change that nothing was changed, half a change that it is unsure', async () => {
+  let answers = 0
+  const away: PlanStore = {
+    get: () => Promise.resolve('unavailable'),
+    list: () => Promise.resolve('unavailable'),
+    set: () => Promise.resolve(answers-- > 0 ? 'done' : 'unavailable'),
+  }
+  const routes = createPlanRoutes({ policies, addresses: createAddressReader([]), plans: away })
+  const ask = (body: object): unknown => routes.get('/api/clients/plan')?.POST?.(new URLSearchParams(), body)
+  const client = { 'header:x-user': '4711' }
+  expect(await routes.get('/api/plans')?.GET?.(new URLSearchParams(), undefined)).toBe(errors.storeAwayUnread)
+  expect(await ask({ client })).toBe(errors.storeAwayUnread)
+  for (const plan of ['pro', null]) expect(await ask({ client, plan })).toBe(errors.storeAwayUnchanged)
+
+  // A hash may be a client under two keys, which may be on two nodes of a cluster.
+  answers = 1
+  expect(await ask({ client: { id: 'h:Zm9vYmFyYmF6cXV4cXV1eA' }, plan: null })).toBe(errors.changeUncertain)
 })

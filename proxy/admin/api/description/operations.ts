@@ -121,7 +121,7 @@ export const apiOperations = {
       summary: 'Clients with a plan that was set for them, in no order',
       query: entriesQuery,
       reply: replies.plans,
-      failures: storeAway,
+      failures: { 503: 'Redis is not available, or did not answer' },
     },
   },
   '/api/bans': {
