@@ -108,7 +108,7 @@ describe('a window of the calendar in Redis', () => {
       const described = describePolicy(policy, 'sluice:1', () => atMs)
       const policies = new PolicyArguments()
       const number = policies.numberOf(described)
-      const values = calendar.redis.addedValues({ endsAtMs: leftMs, counted: [7] }, 0)
+      const values = calendar.redis.addedValues({ endsAtMs: leftMs, counted: [7] }, 0, policy)
       const args = ['1000', ...policies.toArguments(), number, String(values.length), ...values]
       return runAt(addOnceScript(policies.algorithms), clockMs, [mark, keyOf(described, client)], args)
     }

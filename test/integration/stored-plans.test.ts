@@ -272,3 +272,28 @@ test('rules with more plans than Redis gets scripts for count by them', async ()
   }
   expect((await countScripts()) - before).toBeLessThan(150)
 })
+
+test('a sliding window keeps the count of a large plan when requests admitted without Redis are added', async () => {
+  const away = await startRedisServer()
+  const limiter = await openAnsweringLimiter(away.url, 200)
+  const slides = makePolicy('outage', 2, 3_600_000, {
+    algorithm: 'sliding',
+    plans: { quotas: { pro: 50 } },
+    partition: [{ kind: 'header', name: 'x-user' }],
+  })
+  const client = newClient()
+  const redis = openRedis(away.url)
+  await redis.set(`sluice:1:{${client}}:plan:header:x-user`, 'pro')
+  const charges = chargeAll(client, [slides])
+  for (let asked = 0; asked < 20; asked++)
+    expect(await limiter.decide(charges)).toMatchObject({ outcome: 'allowed' })
+  await away.signal('SIGSTOP')
+  await eventually('Redis is given up', async () => {
+    await limiter.decide(chargeAll(newClient(), [slides]))
+    return limiter.storeState() === 'unavailable'
+  })
+  expect(await limiter.decide(charges)).toMatchObject({ outcome: 'allowed' })
+  await away.signal('SIGCONT')
+  await eventually('Redis decides', () => limiter.storeState() === 'available')
+  expect(await redis.llen(`sluice:1:{${client}}:outage:3600000:sliding`)).toBe(21)
+})

@@ -27,7 +27,11 @@ export type RedisCounts = {
    */
   ticketOf(leftMs: number, countedAt: unknown): string
   /** Returns the arguments for `add` of the Lua, for requests admitted without Redis. Instants are on the same clock as `nowMs`. */
-  addedValues(pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>, nowMs: number): readonly string[]
+  addedValues(
+    pending: Pick<PendingSlot, 'endsAtMs' | 'counted'>,
+    nowMs: number,
+    policy: Policy,
+  ): readonly string[]
 }
 
 /** A command, and arguments after the key to test it with. On a key that holds the string `0`, it must succeed or fail with WRONGTYPE. */

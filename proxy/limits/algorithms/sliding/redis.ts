@@ -1,3 +1,4 @@
+import { largestQuota } from '../../../policy/plans.ts'
 import type { RedisCounts } from '../redis-counts.ts'
 
 /**
@@ -22,8 +23,11 @@ export const slidingInRedis: RedisCounts = {
     cluster: [['LREM', '0', '0']],
   },
   ticketOf: (_leftMs, countedAt) => String(countedAt),
-  // Ages in microseconds, oldest first.
-  addedValues: ({ counted }, nowMs) => counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000))),
+  // The largest quota that the client may have; then ages in microseconds, oldest first.
+  addedValues: ({ counted }, nowMs, policy) => [
+    String(largestQuota(policy)),
+    ...counted.map((timeMs) => String(Math.floor((nowMs - timeMs) * 1000))),
+  ],
   lua: {
     /*
      * The number of times to remove is found in steps that double, then by halving. It is mostly one, but thousands must not
@@ -150,8 +154,9 @@ function algorithm.read(key, policy)
 end
 `,
     /*
-     * Keeps the newest times, twice as many as the quota. Up to a whole quota of them may be removed again, for reservations that are
-     * refunded and for requests that Redis counted too late, and the rest must still fill the quota. Older times affect no decision.
+     * Keeps the newest times, twice as many as the quota of the largest plan. Up to a whole quota of them may be removed again, for
+     * reservations that are refunded and for requests that Redis counted too late, and the rest must still fill the quota. Older times
+     * affect no decision.
      */
     add: `
 -- Puts the times in their places between those that are there; both are in order, and few that are there are newer.
@@ -177,8 +182,8 @@ function algorithm.add(key, policy, values)
   local nowUs = readClockUs()
   if not nowUs then return end
   local times = {}
-  for place, age in ipairs(values) do times[place] = nowUs - age end
-  insert(key, times, policy.windowUs, policy.quota)
+  for place = 2, #values do times[place - 1] = nowUs - values[place] end
+  insert(key, times, policy.windowUs, tonumber(values[1]))
 end
 `,
   },

@@ -32,7 +32,7 @@ export function createAddOnce(options: {
     const added: string[] = []
     for (const charge of charges) {
       const policy = describe(charge.policy)
-      const values = policy.algorithm.redis.addedValues(charge, nowMs)
+      const values = policy.algorithm.redis.addedValues(charge, nowMs, charge.policy)
       keys.push(keyOf(policy, charge.partitionKey))
       added.push(policies.numberOf(policy), String(values.length), ...values)
     }
