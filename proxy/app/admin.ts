@@ -75,7 +75,7 @@ export function composeAdmin(settings: GatewaySettings, log: Log, state: Operate
   )
   const { readActivities, reloader } = state
   const readConfig = (): ConfigState => reloader.readConfig()
-  const history = new History(async () => (await readActivities()).all, Date.now)
+  const history = new History(async () => (await readActivities()).all, Date.now, log)
   const liveEvents = new LiveEvents({
     readStatus: () => readLiveStatus({ answers: () => active, readActivities, readConfig }),
     async readHistory() {

@@ -1,3 +1,4 @@
+import type { Log } from '../../../shared/log.ts'
 import { doInTurns, type Steps } from '../../../shared/steps.ts'
 import { sumActivities, type Activity } from '../../telemetry/metrics/activity.ts'
 
@@ -43,12 +44,15 @@ export class History {
   /**
    * @param readActivities reads the activities of all processes of the gateway; called every ten seconds, and before each report
    * @param wallNow milliseconds since the epoch
+   * @param log gets an error if the activities cannot be read for a step
    */
-  constructor(readActivities: () => Promise<readonly Activity[]>, wallNow: () => number) {
+  constructor(readActivities: () => Promise<readonly Activity[]>, wallNow: () => number, log: Log) {
     this.#readActivities = readActivities
     this.#wallNow = wallNow
     this.#started = this.#last = this.#readStep()
-    this.#timer = setInterval(() => void this.sample().catch(() => undefined), STEP_MS).unref()
+    const onError = (err: unknown): void =>
+      log.error({ err }, 'cannot read the counts for the history of the page')
+    this.#timer = setInterval(() => void this.sample().catch(onError), STEP_MS).unref()
   }
 
   /** Reads the counts, which closes the steps that have passed. Takes one reading at a time, so that they are processed in order. */

@@ -5,6 +5,7 @@ import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
 import { createMetrics } from '../../../proxy/telemetry/metrics/metrics.ts'
 import { leastTime } from '../../support/load/least-time.ts'
 import { makePolicy } from '../../support/limiter/charges.ts'
+import { recordLog } from '../../support/limiter/recordings.ts'
 
 /*
  * Every ten seconds the history reads the counts of all rules. With ten thousand rules that once took 12 to 25 ms of CPU in one turn, which
@@ -42,7 +43,7 @@ test('a sample of many rules is taken in several turns of the event loop', async
     { allowed: 1 + rule, refused: 0, shadow: 0, routed: 0, local: 0, open: 0, unavailable: 0 },
   ])
   const activity: Activity = { decisions, requests: [], connections: 0, breakerOpen: false }
-  const history = new History(() => Promise.resolve([activity]), Date.now)
+  const history = new History(() => Promise.resolve([activity]), Date.now, recordLog().log)
   onTestFinished(() => history.close())
   const share = await leastTime(0.7, async () => {
     const { allUs, longestUs } = await measureTurns(() => history.sample())

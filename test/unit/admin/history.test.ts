@@ -1,6 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { History } from '../../../proxy/admin/page/history.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
+import { recordLog } from '../../support/limiter/recordings.ts'
+import { eventually } from '../../support/wait/eventually.ts'
 
 type Counted = Record<string, { allowed?: number; refused?: number; shadow?: number; local?: number }>
 
@@ -19,6 +21,7 @@ function open(): { history: History; at: (step: number, ...processes: Counted[])
   const history = new History(
     () => Promise.resolve(activities),
     () => nowMs,
+    recordLog().log,
   )
   onTestFinished(() => history.close())
   return {
@@ -90,4 +93,16 @@ test('the history bounds the number of rules, and sends those with the most requ
   const { rules: sent } = opened.history.read()
   expect(sent).toHaveLength(200)
   expect(sent[0]?.[0]).toBe('rule-999')
+})
+
+test('an error of the reading that nobody asked for is logged', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { log, lines } = recordLog()
+  const history = new History(() => Promise.reject(new Error('no worker answers')), Date.now, log)
+  onTestFinished(() => history.close())
+  vi.advanceTimersByTime(STEP_MS)
+  await eventually('it is logged', () =>
+    expect(lines).toMatchObject([{ err: { message: 'no worker answers' } }]),
+  )
 })

@@ -5,6 +5,7 @@ import { History } from '../../../proxy/admin/page/history.ts'
 import type { HealthReport } from '../../../proxy/admin/health.ts'
 import { WorkerReports } from '../../../proxy/admin/worker-reports.ts'
 import type { Activity } from '../../../proxy/telemetry/metrics/activity.ts'
+import { recordLog } from '../../support/limiter/recordings.ts'
 
 const TIMEOUT_MS = 1_000
 
@@ -72,6 +73,7 @@ test('counts of a worker that answers too late once are neither lost nor counted
   const history = new History(
     async () => (await reports.readActivities()).all,
     () => nowMs,
+    recordLog().log,
   )
   const sample = async (step: number): Promise<unknown> => {
     nowMs = step * 10_000
