@@ -22,13 +22,14 @@ at('explain-form').addEventListener('submit', async (event) => {
 
 function readForm() {
   const [target, ip, host] = ['target', 'ip', 'host'].map((name) => at(`explain-${name}`).value.trim())
-  const headers = {}
+  /** A `Map`, because `constructor` is a name of a header too. */
+  const headers = new Map()
   for (const line of at('explain-headers').value.split('\n')) {
     if (line.trim() === '') continue
     const colon = line.indexOf(':')
     if (colon < 1) throw new Error(`A header needs a name, a colon and a value: ${line.trim()}`)
     const name = line.slice(0, colon).trim()
-    headers[name] = [...(headers[name] ?? []), line.slice(colon + 1).trim()]
+    headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()])
   }
   const body = at('explain-body').value
   return {
@@ -36,7 +37,7 @@ function readForm() {
     target,
     ...(ip !== '' && { ip }),
     ...(host !== '' && { host }),
-    ...(Object.keys(headers).length > 0 && { headers }),
+    ...(headers.size > 0 && { headers: Object.fromEntries(headers) }),
     ...(body !== '' && { body }),
   }
 }
