@@ -204,6 +204,16 @@ test.each<[string, unknown, string]>([
     { upstream: 'http://x', clock: {} },
     'clock: needs a clock from createClock()',
   ],
+  [
+    'workers',
+    { upstream: 'http://x', settings: { workers: 3 } },
+    'settings.workers: the gateway is embedded in this process, and has no workers',
+  ],
+  [
+    'limits among the settings',
+    { upstream: 'http://x', settings: { limits: [] } },
+    'settings.limits: is an option beside settings',
+  ],
 ])('the embedded gateway refuses %s', async (_, options, problem) => {
   await expect(startSluice(options as SluiceOptions)).rejects.toMatchObject({ problems: [problem] })
 })

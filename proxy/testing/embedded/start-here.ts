@@ -90,14 +90,26 @@ function readOptions(options: SluiceOptions): GatewaySettings {
 /** Finds what the types refuse: JavaScript does not check them. */
 function mistakesInOptions(options: Partial<SluiceOptions> | null | undefined): string[] {
   const given = options ?? {}
-  const { upstream, clock, secrets } = given
+  const { upstream, clock, secrets, settings } = given
   return [
     ...unknownNames('option', given, optionNames),
     ...unknownNames('secret', secrets, secretNames),
+    ...mistakesInSettings(settings),
     // The gateway would take its default, and a test would pass or fail by what happens to listen there.
     ...(upstream === undefined ? ['upstream: missing, needs the URL of the backend'] : []),
     ...(clock && typeof clock.now !== 'function' ? ['clock: needs a clock from createClock()'] : []),
   ]
+}
+
+function mistakesInSettings(settings: object = {}): string[] {
+  const mistakes = {
+    upstream: 'is an option beside settings',
+    limits: 'is an option beside settings',
+    workers: 'the gateway is embedded in this process, and has no workers',
+  }
+  return Object.entries(mistakes).flatMap(([name, text]) =>
+    name in settings ? `settings.${name}: ${text}` : [],
+  )
 }
 
 function unknownNames(kind: string, given: object = {}, known: readonly string[]): string[] {
