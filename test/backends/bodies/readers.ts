@@ -34,6 +34,7 @@ export const bodyReaders: readonly BodyReader[] = [
   onPython('webob', ['python3-webob'], 'webob'),
   onPython('tornado', ['python3-tornado'], 'tornado'),
   onPython('falcon', ['python3-falcon'], 'falcon'),
+  onPython('cherrypy', ['python3-cherrypy3'], 'cherrypy'),
   {
     name: 'Rack (Ruby)',
     program: 'ruby',

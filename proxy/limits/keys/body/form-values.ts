@@ -153,8 +153,12 @@ const escapedBeyondAscii = /%(?:25)*[89a-f]/i
 function otherReadings(text: string): readonly string[] {
   const long = withoutShortEscapes(text)
   const others = [...readingsInLatin1(text), ...readingsOfNode(text)]
-  return long === text ? others : [...others, long]
+  // CherryPy reads short escapes too, and drops the `%` of those that it cannot read: `an%na` is `anna`.
+  const whole = long.includes('%') ? long.replace(brokenEscape, '') : long
+  return [...others, ...new Set([long, whole])].filter((reading) => reading !== text)
 }
+
+const brokenEscape = /%(?![\da-f]{2})/gi
 
 /**
  * Returns the reading of `node:querystring` and `URLSearchParams`. If one escape of a value cannot be decoded, they take the lowest byte of
@@ -167,8 +171,8 @@ function readingsOfNode(text: string): readonly string[] {
 }
 
 /**
- * Decodes escapes of one digit, as WebOb does before a blank, another escape or the end of the text: `%4%31` is `\x041`. Works on bytes,
- * because a regular expression takes ten times as long for a thousand escapes.
+ * Decodes escapes of one digit, as WebOb and CherryPy do before a blank, another escape or the end of the text: `%4%31` is `\x041`. Works
+ * on bytes, because a regular expression takes ten times as long for a thousand escapes.
  */
 function withoutShortEscapes(text: string): string {
   if (!text.includes('%')) return text
@@ -196,7 +200,7 @@ function shortEscapeLength(bytes: Buffer, at: number): 0 | 2 | 3 {
 }
 
 function isBlank(byte: number | undefined): boolean {
-  return byte === space || byte === plus
+  return byte === space || byte === plus || (byte !== undefined && byte >= 0x09 && byte <= 0x0d)
 }
 
 const noDigit = -1

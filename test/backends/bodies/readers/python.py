@@ -194,6 +194,27 @@ def falcon(types, query, body):
     return [one for one in values if isinstance(one, str)]
 
 
+def cherrypy(types, query, body):
+    import cherrypy as library
+
+    found = []
+
+    class Root:
+        @library.expose
+        def index(self, **fields):
+            found.extend(one for field in FIELDS for one in flat(fields.get(field)))
+            return b""
+
+    library.config.update({"log.screen": False, "environment": "embedded"})
+    app = library.Application(Root(), "")
+    server = {"wsgi.multithread": False, "wsgi.multiprocess": False, "wsgi.run_once": False, "HTTP_HOST": "x"}
+    list(app({**environ(types, query, body), **server}, lambda *_: None))
+    try:
+        return found + of_json(json.loads(body))
+    except Exception:
+        return found
+
+
 READERS = {
     "flask": flask,
     "django": django,
@@ -202,6 +223,7 @@ READERS = {
     "webob": webob,
     "tornado": tornado,
     "falcon": falcon,
+    "cherrypy": cherrypy,
 }
 read = READERS[os.environ["READER"]]
 

@@ -810,6 +810,13 @@ test.each(['email=a%4%31', 'email=%61%4+1', 'email=a1%5', 'email=a% 41'])(
   },
 )
 
+test.each(['an%na', '%%%anna', 'a%n%6ea%', '%x1anna', '%4%anna%+7', '%\t2anna', 'ann%%61'])(
+  'a broken escape has no percent sign, as CherryPy reads it: %s',
+  (sent) => {
+    expect(counts(keysOf(`email=${sent}`, form), sent === '%x1anna' ? 'x1anna' : 'anna')[0]).toBe(1)
+  },
+)
+
 test('a value with a broken escape counts as Node reads it', () => {
   const pieces = ['a', 'ı', 'š', 'ǃ', 'Ʃ', '名', '%41', '%c4%b1', '%', '%5', '%zz', '+']
   fc.assert(
