@@ -19,7 +19,7 @@ import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts
  */
 export function readMultipartValues(text: string, contentType: string, names: BodyNames): Findings[] {
   const boundaries = boundariesOf(contentType, text)
-  const search = new PartSearch(text, names, boundaries ?? [])
+  const search = new PartSearch(text, names, boundaries ?? [], boundariesOfMojolicious(contentType))
   if (!boundaries) search.found.cutAll()
   search.read()
   const isUsual = isUnambiguous(text, boundaries)
@@ -46,6 +46,11 @@ function boundariesOf(contentType: string, text: string): readonly string[] | un
 }
 
 const MAX_BOUNDARIES = 4
+
+function boundariesOfMojolicious(contentType: string): readonly string[] {
+  const found = contentType.matchAll(/boundary\s*=\s*(?:"([^"]+)"|([\w'(),.:?+/-]+))/gi)
+  return Array.from(found, ([, quoted, word = '']) => quoted ?? word).slice(0, MAX_BOUNDARIES)
+}
 
 /**
  * Whether some parsers may find a boundary that others do not: an extended one (RFC 2231), such as `boundary*=utf-8''a`, one in quotes with
@@ -102,7 +107,7 @@ class PartSearch {
   #isCharsetField = false
   #isBeyondAscii: boolean | undefined
   /** The ends of the content after the first blank line, and after later ones. Each is searched from left to right. */
-  readonly #ends: readonly (readonly NextPlace[])[]
+  readonly #ends: readonly (readonly ContentEnd[])[]
   readonly #lastLine: number
   readonly #blanks: NextPlace
   readonly #crlfBlanks: NextPlace
@@ -110,7 +115,12 @@ class PartSearch {
   readonly #heads: PartHeads
   readonly #boundaries: readonly string[]
 
-  constructor(text: string, names: BodyNames, boundaries: readonly string[]) {
+  constructor(
+    text: string,
+    names: BodyNames,
+    boundaries: readonly string[],
+    boundariesOfMojo: readonly string[],
+  ) {
     this.#text = text
     this.#boundaries = boundaries
     this.#names = names.form
@@ -133,7 +143,16 @@ class PartSearch {
         return [new RegExp(line, 'g'), new RegExp(`${line}(?=(?:--)?\\r\\n)`, 'g')]
       }),
     ]
-    this.#ends = [0, 1].map(() => endings.map((ending) => new NextPlace(text, new RegExp(ending))))
+    const places = [
+      ...endings.map((ending) => [ending, 0] as const),
+      // Without a line with its boundary, Mojolicious drops as many bytes as the last line of a body has, whatever they are.
+      ...boundariesOfMojo.map(
+        (one) => [new RegExp(`\\r\\n--${RegExp.escape(one)}`, 'g'), one.length + 8] as const,
+      ),
+    ]
+    this.#ends = [0, 1].map(() =>
+      places.map(([ending, dropped]) => ({ place: new NextPlace(text, new RegExp(ending)), dropped })),
+    )
   }
 
   read(): void {
@@ -293,9 +312,11 @@ class PartSearch {
     }
   }
 
-  #contentsFrom(start: number, ways: readonly NextPlace[] = [], maxBytes = MAX_CONTENT): string[] {
+  #contentsFrom(start: number, ways: readonly ContentEnd[] = [], maxBytes = MAX_CONTENT): string[] {
     const ends = new Set(
-      ways.map((end) => Math.min(end.from(start - 2)?.index ?? this.#text.length, start + maxBytes)),
+      ways.map(({ place, dropped }) =>
+        Math.min(place.from(start - 2)?.index ?? this.#text.length - dropped, start + maxBytes),
+      ),
     )
     const contents: string[] = []
     for (const end of ends)
@@ -326,6 +347,9 @@ class PartSearch {
     }
   }
 }
+
+/** Where a content ends: at the next place or, if there is none, as many bytes before the end of the text. */
+type ContentEnd = { readonly place: NextPlace; readonly dropped: number }
 
 /** The range from the header that names a part to the end of the head, and the places at which the content may start. */
 type Part = {

@@ -320,6 +320,21 @@ test.each(['\r', '\n', '\r\n', ''])(
   },
 )
 
+// Mojolicious keeps the last 8 bytes and a boundary's length back, and waits for more of the body.
+test.each([
+  ['a short boundary', ofB, 'b', 'zzzzzzzzz'],
+  ['other bytes', ofB, 'b', 'q\nyxw1234'],
+  ['a boundary in quotes', `${withBoundary}"b b"`, 'b b', 'zzzzzzzzzzz'],
+  ['a boundary up to a character that it has not', `${withBoundary}b@c`, 'b', 'zzzzzzzzz'],
+  ['an end without CRLF before it', ofB, 'b', 'zz--b--\r\n'],
+])(
+  'an account in a multipart body without an end counts as Mojolicious reads it: %s',
+  (_, type, boundary, dropped) => {
+    const body = `--${boundary}\r\n${named('email')}\r\n\r\na@x${dropped}`
+    expect(counts(keysOf(body, type), 'a@x')[0]).toBe(1)
+  },
+)
+
 // Rack takes the name of a field from these headers if no `Content-Disposition` has one: in Rails and Sinatra.
 test.each<[string, string?]>([
   ['Content-ID: email'],
