@@ -4,7 +4,7 @@ import { changedFiles } from './changed-files.ts'
 import { lastPage, type Result } from './last-page.ts'
 import { lookAgain } from './second-look.ts'
 import { readSeeds } from './seeds.ts'
-import { inGroups, runGroup } from './step.ts'
+import { inGroups, runStep } from './step.ts'
 import { IMAGES_SCRIPT, stepsOfAll, stepsOfChange } from './steps.ts'
 import { wallClockMs } from '../support/calendar/wall-clock.ts'
 
@@ -38,7 +38,8 @@ const beganAtMs = performance.now()
 const results: Result[] = []
 for (const group of inGroups(chosen)) {
   console.log(`\n== ${group.map(({ name }) => name).join(', ')}`)
-  for (const outcome of await runGroup(group, RESULTS)) {
+  const outcomes = await Promise.all(group.map((step) => runStep(step, RESULTS, group.length === 1)))
+  for (const outcome of outcomes) {
     const isTests = outcome.step.tests !== undefined && !outcome.ok
     results.push({ ...outcome, ...(isTests && { secondLook: await lookAgain(outcome, changed, RESULTS) }) })
     const { step, ok, seconds } = outcome

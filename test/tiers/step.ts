@@ -15,7 +15,7 @@ export type Step = {
   readonly env?: Readonly<Record<string, string>>
   /** The step is killed after this time, and fails. */
   readonly limitMinutes: number
-  /** Consecutive steps of one group run in parallel, at most `MAX_AT_ONCE` of them. Such a step measures no time. */
+  /** Consecutive steps of one group run in parallel. Such a step measures no time, and uses one core. */
   readonly group?: string
 }
 
@@ -30,9 +30,6 @@ export type Outcome = {
   /** The result of a vitest step, as far as it ran. */
   readonly tests?: RunResult
 }
-
-/** With eight steps at once on two cores, a first start of `npm start` took longer than its test allows. */
-const MAX_AT_ONCE = 6
 
 /** Lines to show on the last page for a step without tests. */
 const SHOWN_LINES = 7
@@ -55,17 +52,6 @@ export function inGroups(steps: readonly Step[]): Step[][] {
     else groups.push([step])
   }
   return groups
-}
-
-/** Runs the steps of a group; they start in their order. Each step of more than one prints its output as it ends. */
-export async function runGroup(group: readonly Step[], results: string): Promise<Outcome[]> {
-  const outcomes: Outcome[] = []
-  const waiting = group.entries()
-  const runNext = async (): Promise<void> => {
-    for (const [i, step] of waiting) outcomes[i] = await runStep(step, results, group.length === 1)
-  }
-  await Promise.all(Array.from({ length: MAX_AT_ONCE }, runNext))
-  return outcomes
 }
 
 /**

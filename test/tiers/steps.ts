@@ -57,29 +57,32 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
     ...images('haproxy'),
     step('npm test', VITEST, HANGS_AFTER_MINUTES, { tests: NPM_TEST }),
     ...seeds.map(stepOfSeed),
+    step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
+      tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
+      env: FROM_SOURCES,
+    }),
+    step('Node 24, npm start', OLDEST, HANGS_AFTER_MINUTES, {
+      tests: '--project fault test/e2e/start.test.ts',
+      env: FROM_SOURCES,
+    }),
     step('long', VITEST, HANGS_AFTER_MINUTES, {
       // These tests cannot judge times, or the cost of a lookup, while a process has to wait for a core. They run one after another, with
       // no step beside them.
       tests: `--project fault --no-file-parallelism ${longTests('failover http2-floods large-lists')}`,
     }),
-    // The longest first. `containers` and `apps` mostly wait for images, packages and processes, and leave the cores to the others.
     ...[
-      step('containers', VITEST, HANGS_AFTER_MINUTES, {
-        tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
-      }),
-      step('Node 24, sockets', OLDEST, HANGS_AFTER_MINUTES, {
-        tests: `--project sockets test/wire ${ABOUT_NODE.join(' ')}`,
-        env: FROM_SOURCES,
-      }),
-      step('heavy files', VITEST, HANGS_AFTER_MINUTES, {
-        tests: `--project fault --no-file-parallelism ${[...heavyFiles, ...randomFiles].join(' ')}`,
-        env: { PROPERTY_RUNS: 'tenth', FAULT_HISTORIES: '16', RANDOM_EXCHANGES: '1100' },
-      }),
       step('Node 24', OLDEST, HANGS_AFTER_MINUTES, { tests: '--project pure' }),
       step('memory and CPU', VITEST, HANGS_AFTER_MINUTES, {
         // Each process counts its own memory, or its own CPU relative to known work that it does meanwhile, so neighbours do not matter.
         tests: `--project fault --no-file-parallelism --maxConcurrency 1 ${longTests('cost-of-a-byte memory-of-a-byte')}`,
         env: { PROPERTY_RUNS: 'tenth' },
+      }),
+      step('heavy files', VITEST, HANGS_AFTER_MINUTES, {
+        tests: `--project fault --no-file-parallelism ${[...heavyFiles, ...randomFiles].join(' ')}`,
+        env: { PROPERTY_RUNS: 'tenth', FAULT_HISTORIES: '16', RANDOM_EXCHANGES: '1100' },
+      }),
+      step('containers', VITEST, HANGS_AFTER_MINUTES, {
+        tests: '--project containers test/container/compose.test.ts test/container/images.test.ts',
       }),
       step('apps', VITEST, HANGS_AFTER_MINUTES, {
         tests:
@@ -97,10 +100,7 @@ export function stepsOfChange(seeds: readonly FoundSeed[]): Step[] {
         ].join(' && '),
         HANGS_AFTER_MINUTES,
       ),
-      step('Node 24, npm start', OLDEST, HANGS_AFTER_MINUTES, {
-        tests: '--project fault test/e2e/start.test.ts',
-        env: FROM_SOURCES,
-      }),
+      // The last three mostly wait for images, packages and processes, and leave the cores to the others.
     ].map((each) => ({ ...each, group: 'with other software' })),
   ]
 }

@@ -7,7 +7,7 @@ import { makeTemporaryDirectory } from '../../support/run/temporary-directory.ts
 import { eventually } from '../../support/wait/eventually.ts'
 import type { Failure } from '../../tiers/failure.ts'
 import { lookAgain } from '../../tiers/second-look.ts'
-import { inGroups, runGroup, runStep, type Step } from '../../tiers/step.ts'
+import { inGroups, runStep, type Step } from '../../tiers/step.ts'
 
 const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
 
@@ -44,25 +44,6 @@ test('steps of one group run at the same time, every other step alone and in its
     ['d'],
     ['e'],
   ])
-})
-
-test('six steps of a group run at the same time, the next as soon as one of them has ended', async () => {
-  const log = join(makeTemporaryDirectory(), 'log')
-  // The first six wait for each other, and the first of them for all.
-  const waitsFor = [8, 6, 6, 6, 6, 6, 0, 0]
-  const steps = waitsFor.map((count, i) => {
-    const hasStarted = `[ $(grep -c started ${log}) -ge ${count} ]`
-    const command = `echo started >> ${log}; until ${hasStarted}; do sleep 0.01; done; echo ended >> ${log}`
-    return step(command, { name: String(i) })
-  })
-  const outcomes = await runGroup(steps, results)
-  expect(outcomes.map(({ step: { name }, ok }) => [name, ok])).toEqual(steps.map(({ name }) => [name, true]))
-  let running = 0
-  const counts = readFileSync(log, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => (running += line === 'started' ? 1 : -1))
-  expect(Math.max(...counts)).toBe(6)
 })
 
 test('a step that does not run alone prints its whole output in one piece', async () => {
