@@ -115,11 +115,12 @@ export class HeldRequests<Stream extends HeldStream> {
     const over = new Set<string>()
     const left: Stream[] = []
     for (const stream of this.#held) {
-      if (!stream.isOpen) continue
+      // One that is served may end others, or be answered, before the next line.
+      if (!isWaiting(stream)) continue
       if (this.#mustWait(stream.client, over)) left.push(stream)
       else this.#serve(stream)
     }
-    this.#held = left.filter(({ isOpen }) => isOpen)
+    this.#held = left.filter(isWaiting)
     if (this.#held.length > 0) return this.#forgetServed()
     this.clear()
     // All held streams may have been reset, and then nothing else closes the connection.
@@ -157,4 +158,8 @@ export class HeldRequests<Stream extends HeldStream> {
     }
     return openRequests - othersOpen >= ALWAYS_SERVED + SERVED_PER_RESPONSE * responsesSent
   }
+}
+
+function isWaiting({ isOpen, isServed }: HeldStream): boolean {
+  return isOpen && !isServed
 }

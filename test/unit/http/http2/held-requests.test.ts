@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { HeldRequests } from '../../../../proxy/http/http2/held-requests.ts'
 import { Http2Connection } from '../../../../proxy/http/http2/connection.ts'
 import type { Http2Response } from '../../../../proxy/http/http2/response.ts'
 import {
@@ -159,4 +160,26 @@ test('a connection that is being closed ends once the client has reset the reque
     await wait(250)
     expect(connection.isClosed).toBe(true)
   }
+})
+
+test('a held request is served once, even if serving it lets held requests go again', () => {
+  const streams = new Map(
+    [1, 3, 5].map((id) => [id, { id, isOpen: true, isUnread: false, isServed: false, client: '' }]),
+  )
+  const owner = { streams, openRequests: 0, responsesSent: 0, closeIfDone: () => undefined }
+  const served: number[] = []
+  const held = new HeldRequests(
+    owner,
+    () => false,
+    () => 0,
+    (stream: { id: number; isOpen: boolean; isUnread: boolean; isServed: boolean; client: string }) => {
+      stream.isServed = true
+      served.push(stream.id)
+      held.serveIfAllowed()
+    },
+  )
+  for (const stream of streams.values()) held.hold(stream)
+  held.serveIfAllowed()
+  expect(served).toEqual([1, 3, 5])
+  expect(held.isEmpty).toBe(true)
 })
