@@ -31,6 +31,8 @@ const SETTLED_IN_COMMAND = 256
 
 /** The number of ends of requests in flight that are kept to be sent again. The others count until Redis forgets them. */
 const ENDS_KEPT = 10_000
+/** Fewer ends are not worth looking through. */
+const ENDS_DROPPED = 256
 
 /**
  * Sends settlements to Redis. In a cluster, each reservation is a command of its own, because a command reaches only
@@ -107,6 +109,8 @@ class LastEnds {
   readonly #now: () => number
   /** Oldest first. */
   #ends: End[] = []
+  /** The number of ends at which those that Redis has forgotten are dropped. */
+  #dropAt = ENDS_DROPPED
 
   constructor(now: () => number) {
     this.#now = now
@@ -121,17 +125,25 @@ class LastEnds {
     for (const { reservation, units, endedAtMs } of settled)
       if (countsInFlight(reservation.charge.policy))
         this.#ends.push({ reservation, units, endedAtMs, server, isExecuted })
-    if (this.#ends.length >= 2 * ENDS_KEPT) this.#ends = this.#ends.slice(-ENDS_KEPT)
+    if (this.#ends.length < this.#dropAt) return
+    const sinceMs = this.#sinceMs
+    this.#ends = this.#ends.filter(({ endedAtMs }) => endedAtMs > sinceMs).slice(-ENDS_KEPT)
+    this.#dropAt = Math.max(ENDS_DROPPED, 2 * this.#ends.length)
   }
 
   /** Removes and returns the ends that are selected, except those of requests that Redis has forgotten itself. */
   take(isTaken: (end: End) => boolean): readonly End[] {
-    const sinceMs = this.#now() - LEASE_MS
+    const sinceMs = this.#sinceMs
     const taken: End[] = []
     const others: End[] = []
     for (const end of this.#ends) if (end.endedAtMs > sinceMs) (isTaken(end) ? taken : others).push(end)
     this.#ends = others
     return taken
+  }
+
+  /** Redis has forgotten requests that ended before. */
+  get #sinceMs(): number {
+    return this.#now() - LEASE_MS
   }
 }
 
