@@ -146,6 +146,9 @@ function readToken(): string | undefined {
   return token
 }
 
+/** The JSON object that a gateway answers with. */
+export type Answer = Readonly<Record<string, unknown>>
+
 /**
  * Does what `askAdmin` does, but throws the gateway's error for every status other than 200.
  *
@@ -157,18 +160,14 @@ export async function askSuccessfully(
   path: string,
   field: string,
   body?: unknown,
-): Promise<Readonly<Record<string, unknown>>> {
+): Promise<Answer> {
   const reply = await askAdmin(options, path, body)
   if (reply.status !== 200) throw refusalOf(reply)
   return expectMember(reply.body, field, options)
 }
 
 /** @throws CommandError if the body of an answer does not have this member */
-export function expectMember(
-  body: unknown,
-  field: string,
-  { admin }: AdminOptions,
-): Readonly<Record<string, unknown>> {
+export function expectMember(body: unknown, field: string, { admin }: AdminOptions): Answer {
   if (isRecord(body) && field in body) return body
   throw new CommandError(
     `what answers at ${admin} is not the admin listener of a gateway of this version; --admin names another`,

@@ -7,7 +7,7 @@ import {
   status as exit,
   CommandError,
 } from '../output.ts'
-import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+import { askSuccessfully, recordsIn, type AdminOptions, type Answer } from './admin-client.ts'
 import { readClient, writeClient } from './client-argument.ts'
 
 export type BanOptions = AdminOptions & {
@@ -59,7 +59,7 @@ export async function override(client: readonly string[], options: OverrideOptio
   const named = { policy: rule, client: await readClient(client) }
   if (remove) {
     const body = await askSuccessfully(options, '/api/clients/override/remove', 'removed', named)
-    const isRemoved = isRecord(body) && body['removed'] === true
+    const isRemoved = body['removed'] === true
     if (options.json) printJson(body)
     else print(isRemoved ? `removed: ${rule}` : `the client has no limit of its own under ${rule}`)
     return isRemoved ? exit.yes : exit.no
@@ -123,8 +123,8 @@ function queryOf({ limit }: ListOptions): string {
   return new URLSearchParams(limit === undefined ? {} : { limit }).toString()
 }
 
-function printRemaining(body: unknown, shown: number): void {
-  const total = isRecord(body) ? Number(body['total']) : shown
+function printRemaining(body: Answer, shown: number): void {
+  const total = Number(body['total'])
   if (total > shown) print(`${formatCount(total - shown)} more: --limit shows up to 10,000`)
 }
 

@@ -1,5 +1,5 @@
 import { CommandError, formatTable, print, printJson, status as exit } from '../output.ts'
-import { askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+import { askSuccessfully, recordsIn, type AdminOptions } from './admin-client.ts'
 import { readClient, writeClient } from './client-argument.ts'
 
 export type PlanOptions = AdminOptions & {
@@ -35,7 +35,7 @@ export async function plan(args: readonly string[], options: PlanOptions): Promi
         `${writeClient(client)}: ${typeof plan === 'string' ? `plan ${plan}` : 'no plan'} (${rules})${where}`,
       )
     }
-  const isChanged = isRecord(body) && body['changed'] === true
+  const isChanged = body['changed'] === true
   if (remove) return isChanged ? exit.yes : exit.no
   return clients.some(({ plan }) => typeof plan === 'string') ? exit.yes : exit.no
 }
@@ -56,7 +56,7 @@ export async function listPlans(options: PlansOptions): Promise<number> {
           plans.map(({ client, keyedBy, plan }) => [writeClient(client), String(keyedBy), String(plan)]),
         ),
       )
-    if (isRecord(body) && body['complete'] === false) print('there are more: --limit shows up to 10,000')
+    if (body['complete'] === false) print('there are more: --limit shows up to 10,000')
   }
   return exit.yes
 }

@@ -7,7 +7,14 @@ import {
   printJson,
   status as exit,
 } from '../output.ts'
-import { askAdmin, askSuccessfully, isRecord, recordsIn, type AdminOptions } from './admin-client.ts'
+import {
+  askAdmin,
+  askSuccessfully,
+  isRecord,
+  recordsIn,
+  type AdminOptions,
+  type Answer,
+} from './admin-client.ts'
 import { readClient, writeClient } from './client-argument.ts'
 
 export type ClientOptions = AdminOptions & { readonly rule?: string }
@@ -19,12 +26,10 @@ export async function showStatus(options: AdminOptions): Promise<number> {
   const about = await askSuccessfully(options, '/api/status', 'tableHash')
   const isUp = live.status === 200 && ready.status === 200
   if (options.json) {
-    printJson({ alive: live.status === 200, ready: ready.status === 200, ...(isRecord(about) && about) })
+    printJson({ alive: live.status === 200, ready: ready.status === 200, ...about })
     return isUp ? exit.yes : exit.no
   }
-  const { status, store, upstream, version, uptimeSeconds, limitsEnabled, rules, workers } = isRecord(about)
-    ? about
-    : {}
+  const { status, store, upstream, version, uptimeSeconds, limitsEnabled, rules, workers } = about
   const rows: [string, unknown][] = [
     ['alive', live.status === 200 ? 'yes' : `no (${live.status})`],
     ['status', status],
@@ -42,24 +47,24 @@ export async function showStatus(options: AdminOptions): Promise<number> {
   return isUp ? exit.yes : exit.no
 }
 
-function tableText(about: unknown): string {
-  const { tableHash, lastReloadSuccessful } = isRecord(about) ? about : {}
+function tableText(about: Answer): string {
+  const { tableHash, lastReloadSuccessful } = about
   return lastReloadSuccessful === false
     ? `${text(tableHash)}: the last reload was refused, and sluice reload says why`
     : text(tableHash)
 }
 
 /** Returns rows for the nodes of a Redis cluster that do not answer. */
-function nodeRows(about: unknown): [string, unknown][] {
-  const { unavailableStoreNodes: nodes } = isRecord(about) ? about : {}
+function nodeRows(about: Answer): [string, unknown][] {
+  const { unavailableStoreNodes: nodes } = about
   return Array.isArray(nodes)
     ? nodes.map((node): [string, unknown] => ['', `${text(node)}: unavailable`])
     : []
 }
 
 /** Returns rows for the number of servers in use, and for each server out of use. */
-function serverRows(about: unknown): [string, unknown][] {
-  const { servers } = isRecord(about) ? about : {}
+function serverRows(about: Answer): [string, unknown][] {
+  const { servers } = about
   if (!isRecord(servers)) return []
   const [used, ...others] = [servers['available'], servers['ejected'], servers['unhealthy']].map(Number)
   const out = recordsIn(about, 'listedServers').filter(({ state }) => state !== 'available')
@@ -130,12 +135,12 @@ export async function resetClient(client: readonly string[], options: ClientOpti
   const question = await questionOf(client, options)
   const body = await askSuccessfully(options, '/api/clients/reset', 'reset', question)
   const namesIn = (field: string): string[] => {
-    const names = isRecord(body) ? body[field] : undefined
+    const names = body[field]
     return Array.isArray(names) ? names.map(text) : []
   }
   const reset = namesIn('reset')
   // An older gateway does not report this.
-  const isKnown = !isRecord(body) || !('counted' in body) || namesIn('counted').length > 0
+  const isKnown = !('counted' in body) || namesIn('counted').length > 0
   if (options.json) printJson(body)
   else {
     if (isKnown) print(`reset: ${reset.join(', ')}`)

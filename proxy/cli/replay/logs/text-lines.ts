@@ -90,7 +90,7 @@ function readStatus(
   return { code: code >= 100 ? code : undefined, end: from + all.length }
 }
 
-/** The status, or `-`, and the number of bytes if that is in quotes. Without quotes it is in no one's way. */
+/** The status, or `-`, and the number of bytes if that is in quotes: the quoted fields after it are known by their order. */
 const statusForm = /"?(\d{3}|-)"?(?![^ ])(?: +"\d+"(?![^ ]))?/y
 
 type Rest = Pick<LoggedRequest, 'durationMs' | 'headers' | 'knows'>
