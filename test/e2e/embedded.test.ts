@@ -212,7 +212,7 @@ test.each<[string, unknown, string]>([
   [
     'limits among the settings',
     { upstream: 'http://x', settings: { limits: [] } },
-    'settings.limits: is an option beside settings',
+    'settings.limits: is an option of its own, next to settings',
   ],
 ])('the embedded gateway refuses %s', async (_, options, problem) => {
   await expect(startSluice(options as SluiceOptions)).rejects.toMatchObject({ problems: [problem] })

@@ -103,8 +103,8 @@ function mistakesInOptions(options: Partial<SluiceOptions> | null | undefined): 
 
 function mistakesInSettings(settings: object = {}): string[] {
   const mistakes = {
-    upstream: 'is an option beside settings',
-    limits: 'is an option beside settings',
+    upstream: 'is an option of its own, next to settings',
+    limits: 'is an option of its own, next to settings',
     workers: 'the gateway is embedded in this process, and has no workers',
   }
   return Object.entries(mistakes).flatMap(([name, text]) =>
