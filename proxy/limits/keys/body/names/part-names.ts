@@ -13,12 +13,20 @@ const usualHeader =
   /^content-disposition[ \t]*:[ \t]*form-data;[ \t]*name=("?)([\w.[\]-]+)\1(\r\n[^;"'=?\\]*)?$/i
 
 // Used with `exec` one after another, because `matchAll` copies expressions.
-// @fastify/busboy drops blanks, quotes and backslashes from the name of a parameter.
+// @fastify/busboy drops blanks, quotes and backslashes from the name of a parameter. For Python, some controls are blanks, too.
 const nameParameter =
-  /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[\s"\\]*(?:[*\d]+[\s"\\]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
+  /n[\s"\\]*a[\s"\\]*m[\s"\\]*e[^\x21\x23-\x5b\x5d-\x7e]*(?:[*\d]+[^\x21\x23-\x5b\x5d-\x7e]*)?=\s*("(?:[^"\\]|\\[^])*"?|[^;]*)/gi
 const nameInside = /\bname\s*=\s*("[^"]*"?|[^;\s]*)/gi
-// No two `\s*` are adjacent, because a head full of blanks would take cubic time.
-const namePiece = /name\s*(\*\s*(?:(\d+)\s*)?(?:\*\s*)?)?=\s*("[^"]*"?|[^;]*)/gi
+// No two blanks are adjacent, because a head full of blanks would take cubic time.
+const namePiece =
+  /name[^\x21-\x7e]*(\*[^\x21-\x7e]*(?:(\d+)[^\x21-\x7e]*)?(?:\*[^\x21-\x7e]*)?)?=\s*("[^"]*"?|[^;]*)/gi
+
+/** A value without quotes, as Werkzeug ends it (RFC 9110 section 5.6.2): `email/x` is `email`. */
+const token = /^[\w!#$%&'*+.^`|~-]*/
+/** A value without quotes, as formidable ends it. */
+const tokenBeyondAscii = /^[^\s()<>@,;:\\"/[\]?={}]*/
+/** A value up to the end of its parameter, unless another one follows without a semicolon. */
+const wholeValue = /[^;=]*(?=;|$)/y
 
 /** The line end before a line that PHP appends to the previous one, because it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
@@ -59,6 +67,14 @@ function namesInLines(header: string): readonly string[] | undefined {
     const word = /[\s;,]/.test(sent) ? (sent.split(/[\s;,]/, 1)[0] ?? '') : sent
     add(word.includes('"') ? word.replaceAll('"', '') : word)
     add(withoutLanguage(word))
+    for (const part of tokensOf(sent)) {
+      add(part)
+      add(withoutLanguage(part))
+    }
+    // h3 removes all quotes.
+    wholeValue.lastIndex = nameParameter.lastIndex - sent.length
+    const [whole = ''] = wholeValue.exec(header) ?? []
+    if (whole.length > sent.length) add(whole.replaceAll('"', ''))
     if (plain.includes('\r') || plain.includes('\n')) {
       const line = plain.split(/[\r\n]/, 1)[0] ?? ''
       add(line)
@@ -93,19 +109,22 @@ function namesInLines(header: string): readonly string[] | undefined {
 function continuedNames(header: string): readonly string[] | undefined {
   const pieces: { readonly number: number; readonly text: string }[] = []
   const names: string[] = []
+  const tokens: string[] = []
   let length = 0
   for (let found = namePiece.exec(header); found; found = namePiece.exec(header)) {
     const [, star = '', number = '', sent = ''] = found
-    const isExtended = star.trimEnd().endsWith('*')
+    const isExtended = /\*[^*\d]*$/.test(star)
     if (isExtended && namePiece.lastIndex < header.length && isCutExtended(sent)) return undefined
     const text = sent.trim().replaceAll('"', '')
     names.push(number === '' ? text : (names.at(-1) ?? '') + text)
     if (number !== '') pieces.push({ number: Number(number), text })
+    const [short = ''] = token.exec(text) ?? []
+    tokens.push(number === '' ? short : (tokens.at(-1) ?? '') + short)
     length += names.at(-1)?.length ?? 0
     if (length > MAX_CONTINUED) return undefined
   }
   const ordered = pieces.toSorted((a, b) => a.number - b.number)
-  return [...names, ordered.map(({ text }) => text).join('')]
+  return [...names, ordered.map(({ text }) => text).join(''), ...tokens]
 }
 
 /**
@@ -114,6 +133,12 @@ function continuedNames(header: string): readonly string[] | undefined {
  */
 function isCutExtended(sent: string): boolean {
   return sent !== '' && !sent.startsWith('"') && sent.split("'", 3).length < 3
+}
+
+/** Returns the beginnings of a value without quotes that some readers take for all of it. */
+function tokensOf(sent: string): string[] {
+  if (sent.startsWith('"')) return []
+  return [token, tokenBeyondAscii].flatMap((pattern) => pattern.exec(sent) ?? [])
 }
 
 function unquoted(text: string): string {

@@ -461,6 +461,16 @@ test.each([
   ['@fastify/busboy', "--b\r\nContent-Disposition: form-data; name*=UTF-8'email\r\n\r\na\r\n--b--\r\n"],
   ['Rack', '--b\r\nContent-Disposition: f}rm-data; name="x{; name="email"\r\n\r\na\r\n--b--\r\n'],
   ['PHP', '--b\r\nContent-Disposition: ; name== "email"\r\nContent-Type: text/plain\r\n\r\na\r\n--b--'],
+  ['Flask 3 and formidable', multipart([['Content-Disposition: form-data; name=email/x', 'a']])],
+  ['Flask 3', multipart([['Content-Disposition: form-data; name=email\x01x', 'a']])],
+  ['Flask 3', multipart([["Content-Disposition: form-data; name*=utf-8''email/x", 'a']])],
+  ['Flask 3', multipart([['Content-Disposition: form-data; name*0=em/x; name*1=ail/y', 'a']])],
+  ['formidable', multipart([['Content-Disposition: form-data; name=em\x01ail(x', 'a']])],
+  ['h3', multipart([[named('em"ail'), 'a']])],
+  ['h3', multipart([[named('"email'), 'a']])],
+  ['Django and Starlette', multipart([['Content-Disposition: form-data; name\x1c="email"', 'a']])],
+  ['Django', multipart([["Content-Disposition: form-data; name*\x1f=utf-8''email", 'a']])],
+  ['Django', multipart([['Content-Disposition: form-data; name\u2003="email"', 'a']])],
 ])('the content of a part counts where only %s finds it: %j', (_, body) => {
   expect(counts(keysOf(body, ofB), 'a')[0]).toBe(1)
 })
