@@ -188,6 +188,7 @@ const form: BodyRow = {
     ]),
     `user[email]={n}${'%4%31'.repeat(30)}&user[email]=${'%e1%4'.repeat(40)}&`,
     ...['email=a;&', 'password=a;&', 'user=;&', `user${'%5B0%5D'.repeat(5)}%5Bemail%5D=a{n}&`],
+    ...['\xff=&', '\xf5ser.email={n}\xa6', 'user[email]={n}\xe1%\xb4\xa6&'],
     ...['%75ser.email=;', 'ſ=&', 'user[a=b]=1&', ']=', 'user.0.email={n}&', 'useremail'],
   ],
   atoms: [
@@ -245,6 +246,9 @@ const multipart: BodyRow = {
       `${disposition}"user\\.email";name*=''user.email\r\n\r\n`,
       `${disposition}a; name*{n}="{n}user.email${'x'.repeat(200)}";`,
       `${disposition}a; name*{n}=;`,
+      `${disposition}"a"x"{n}"${'x'.repeat(200)};`,
+      `${disposition}${'user.email/{n} "name='.repeat(100)}`,
+      `${disposition}a; name${'\x1c'.repeat(1000)}*\x1c{n}`,
       `\r\n--b\r\n${disposition}a; name*${' '.repeat(1000)}x\r\n\r\n`,
       `\r\n--b\r\n${disposition}a*; name${' '.repeat(1000)}x\r\n\r\n`,
       `\r\n--b\r\n${disposition}a\r\n${`${'x'.repeat(4990)}\n`.repeat(12)}\r\n\r\n`,

@@ -119,7 +119,7 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
     const found = readJson(reading, valid)
     // A backend that ignores the type may read it as a form: `{"x":"&email=a&"}`.
     if (text.includes('&') || (text.includes('=') && !looksLikeJson.test(text))) {
-      const read = readFormValues(text, names)
+      const read = readForm(reading)
       found.push(valid ? read.map(partlyReadIfCut) : read)
     }
     return found
@@ -131,13 +131,32 @@ function readAs(kind: BodyFormat['kind'], reading: Reading): Read[] {
     : []
   // The body need not be multipart even if its type is: Rack then reads it as a form.
   const mayBeForm = kind === 'form' || !text.startsWith('--')
-  if (mayBeForm && text.includes('=')) found.push(readFormValues(text, names))
+  if (mayBeForm && (text.includes('=') || text.includes(sevenBitEqualsSign))) found.push(readForm(reading))
   if (kind === 'multipart' || (kind === undefined && text.includes('--'))) {
     const fields = readMultipartValues(text, contentType, names)
     found.push(fields, ...readJsonParts(fields, reading))
   }
   return found.length > 0 ? found : [nothingOf(names, undefined)]
 }
+
+/**
+ * Reads a form, and what formidable finds in it besides, which drops the eighth bit of each byte: `\xe5mail=\xe1nna` is `email=anna`.
+ * Browsers escape these bytes.
+ */
+function readForm({ text, contentType, names }: Reading): Read {
+  const usual = readFormValues(text, names)
+  if (!urlencoded.test(contentType) || !isBeyondAscii(text)) return usual
+  const others = readFormValues(Buffer.from(text, 'latin1').toString('ascii'), names)
+  return withoutKnown(others, usual).map((other, name) => {
+    const each = usual[name] ?? other
+    const values = [...each.values, ...other.values.map((value) => ({ ...value, isExtra: true }))]
+    return { ...each, values, isIncomplete: other.isCut }
+  })
+}
+
+const urlencoded = /urlencoded/i
+/** An equals sign with the eighth bit. */
+const sevenBitEqualsSign = '\xbd'
 
 /** Reads the GraphQL requests and calls of oRPC in a multipart body as if they were the body, if rules look for their members. */
 function readJsonParts(fields: Read, { names, isWhole }: Reading): Read[] {

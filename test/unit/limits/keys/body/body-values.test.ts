@@ -485,6 +485,21 @@ test.each(["name*=UTF-8;''email", "name*=UTF-8'e;n'email", "name*0*=UTF-8;''emai
   },
 )
 
+test.each([
+  'email=\xe1nna',
+  'email=\xe1\xee\xee\xe1',
+  'email=anna\xa6x=1',
+  '\xe5mail=anna',
+  'x=1\xa6email\xbdanna',
+  'email=%6\xb1nna',
+])('an account in a form counts as formidable reads it, without the eighth bits: %j', (text) => {
+  expect(counts(keysOf(Buffer.from(text, 'latin1'), form), 'anna')).toEqual([1, 1])
+})
+
+test('a form with letters beyond ASCII counts once for its account, and as formidable reads it', () => {
+  expect(counts(keysOf('email=ána', form), 'ana', 'c!na')).toEqual([1, 1, undefined])
+})
+
 test('a line counts as the end of a part to Rack only if nothing is after the boundary', () => {
   expect(
     counts(keysOf('--b\r\nContent-Disposition: form-data; name=email\r\n\r\na--bb--b\r\n', ofB), 'a--bb')[0],
