@@ -231,6 +231,7 @@ const multipart: BodyRow = {
       `\r\n--b\r\n${disposition}user.email\r\nContent-Transfer-Encoding: base64\r\n\r\n{n}`,
     ],
     ...[
+      '-',
       'name=',
       'content-disposition:',
       ...[
@@ -331,6 +332,7 @@ const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [looseJson, 'application/json'],
   [form, 'application/x-www-form-urlencoded'],
   [multipart, 'multipart/form-data; boundary=b; boundary="b-"'],
+  [multipart, `multipart/form-data; boundary=${'-'.repeat(7000)}`],
   [otherTypes, 'text/plain'],
   [uncleanJson, 'application/json'],
   [uncleanForm, 'application/x-www-form-urlencoded'],

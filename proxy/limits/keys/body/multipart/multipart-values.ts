@@ -30,7 +30,7 @@ export function readMultipartValues(text: string, contentType: string, names: Bo
  * Returns every text that a parser may take as the boundary: the quoted text, or the text up to a semicolon, of each `boundary` parameter;
  * and if the body has them, that text with its quotes, its first word, and for Rack the text up to a comma, a semicolon or a quote.
  *
- * @returns undefined if there are too many, or some parsers may find others
+ * @returns undefined if there are too many, one is too long, or some parsers may find others
  */
 function boundariesOf(contentType: string, text: string): readonly string[] | undefined {
   const parameters = [...contentType.matchAll(/boundary\s*=/gi)]
@@ -42,10 +42,13 @@ function boundariesOf(contentType: string, text: string): readonly string[] | un
     return [sent.replaceAll('"', '').trim(), ...others.filter((one) => text.includes(`--${one}`))]
   })
   const boundaries = [...new Set(found)].filter((boundary) => boundary !== '')
-  return boundaries.length > MAX_BOUNDARIES ? undefined : boundaries
+  const isCut = boundaries.length > MAX_BOUNDARIES || boundaries.some(({ length }) => length > MAX_BOUNDARY)
+  return isCut ? undefined : boundaries
 }
 
 const MAX_BOUNDARIES = 4
+/** Maximum characters of a boundary (RFC 2046 section 5.1.1). To look for a longer one could take the square of its length. */
+const MAX_BOUNDARY = 70
 
 function boundariesOfMojolicious(contentType: string): readonly string[] {
   const found = contentType.matchAll(/boundary\s*=\s*(?:"([^"]+)"|([\w'(),.:?+/-]+))/gi)

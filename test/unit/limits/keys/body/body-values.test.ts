@@ -500,6 +500,20 @@ test('a form with letters beyond ASCII counts once for its account, and as formi
   expect(counts(keysOf('email=ána', form), 'ana', 'c!na')).toEqual([1, 1, undefined])
 })
 
+test('a boundary of more than 70 characters is refused', () => {
+  for (const [length, count] of [
+    [70, 1],
+    [71, undefined],
+  ] as const) {
+    const boundary = '-'.repeat(length)
+    const keys = keysOf(
+      multipart([[named('email'), 'anna']], boundary),
+      `multipart/form-data; boundary=${boundary}`,
+    )
+    expect(keys && counts(keys, 'anna')[0]).toBe(count)
+  }
+})
+
 test('a line counts as the end of a part to Rack only if nothing is after the boundary', () => {
   expect(
     counts(keysOf('--b\r\nContent-Disposition: form-data; name=email\r\n\r\na--bb--b\r\n', ofB), 'a--bb')[0],
