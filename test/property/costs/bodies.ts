@@ -274,6 +274,26 @@ const multipart: BodyRow = {
   wrap: (content) => `--b\r\n${disposition}"user.email"\r\n\r\nx${content}\r\n--b--`,
 }
 
+/** Boundaries that are found only after a look at each of their characters. */
+const longBoundaries = ['a', 'b', 'c', 'd'].map((last) => '-'.repeat(69) + last)
+
+/** Each of four boundaries is looked for twice. */
+const longMultipart: BodyRow = {
+  ...whole,
+  maxMs: 4,
+  name: 'a multipart form with long boundaries',
+  units: [
+    '-',
+    `${'-'.repeat(70)}\n`,
+    `${'-'.repeat(71)}b`,
+    '\n-',
+    '\r\n--',
+    'Content-\nDisposition: form-data; ',
+  ],
+  atoms: ['-', '-'.repeat(69), 'a', '\r\n', '\n', 'name=', disposition],
+  wrap: (content) => `--${longBoundaries[0]}\r\n${disposition}"user.email"\r\n\r\nx${content}`,
+}
+
 const otherTypes: BodyRow = {
   ...multipart,
   name: 'a body of another type that a rule counts by',
@@ -332,6 +352,7 @@ const rowsByType: readonly (readonly [BodyRow, type: string])[] = [
   [looseJson, 'application/json'],
   [form, 'application/x-www-form-urlencoded'],
   [multipart, 'multipart/form-data; boundary=b; boundary="b-"'],
+  [longMultipart, `multipart/form-data; ${longBoundaries.map((one) => `boundary=${one}`).join('; ')}`],
   [multipart, `multipart/form-data; boundary=${'-'.repeat(7000)}`],
   [otherTypes, 'text/plain'],
   [uncleanJson, 'application/json'],

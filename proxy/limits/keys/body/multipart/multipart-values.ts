@@ -6,6 +6,16 @@ import { FoundLists, MAX_VALUES, type Findings } from '../found-values.ts'
 import { operationsField, type BodyNames } from '../names/body-names.ts'
 import type { FormNames } from '../names/form-names.ts'
 import { FEW_NAMES, namesIn } from '../names/part-names.ts'
+import {
+  anyBoundary,
+  BoundaryPlaces,
+  boundaryOfH3,
+  boundaryOfMojolicious,
+  boundaryOfRack,
+  hasBrokenWords,
+  NextBoundary,
+  type BoundaryReader,
+} from './next-boundary.ts'
 import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts'
 
 /**
@@ -19,7 +29,8 @@ import { NextPlace, PartHeads, type PartHead, type Range } from './part-heads.ts
  */
 export function readMultipartValues(text: string, contentType: string, names: BodyNames): Findings[] {
   const boundaries = boundariesOf(contentType, text)
-  const search = new PartSearch(text, names, boundaries ?? [], boundariesOfMojolicious(contentType))
+  const ofMojolicious = boundaries ? boundariesOfMojolicious(contentType) : []
+  const search = new PartSearch(text, names, boundaries ?? [], ofMojolicious)
   if (!boundaries) search.found.cutAll()
   search.read()
   const isUsual = isUnambiguous(text, boundaries)
@@ -117,6 +128,7 @@ class PartSearch {
   readonly #lineEnds: NextPlace
   readonly #heads: PartHeads
   readonly #boundaries: readonly string[]
+  readonly #places: ReadonlyMap<string, BoundaryPlaces>
 
   constructor(
     text: string,
@@ -137,29 +149,30 @@ class PartSearch {
     this.#crlfBlanks = new NextPlace(text, /\r\n\r\n/g)
     this.#lineEnds = new NextPlace(text, /[\r\n]/g)
     this.#lastLine = text.lastIndexOf('\n') + 1
-    const endings = [
+    const places = new Map(boundaries.map((one) => [one, new BoundaryPlaces(text, one)]))
+    this.#places = places
+    this.#ends = [0, 1].map(() => [
       // Flask also ends a line with a lone CR.
-      /(?:\r?\n|\r)--/g,
-      ...boundaries.flatMap((one) => {
-        const line = `\\r?\\n?--${RegExp.escape(one)}`
-        // For Rack, a boundary must be at the end of a line.
-        return [new RegExp(line, 'g'), new RegExp(`${line}(?=(?:--)?\\r\\n)`, 'g')]
-      }),
-    ]
-    const places = [
-      ...endings.map((ending) => [ending, 0] as const),
+      { place: new NextPlace(text, /(?:\r?\n|\r)--/g), dropped: 0 },
+      ...places
+        .values()
+        .flatMap((one) => readersOf(text, one).map((reader) => new NextBoundary(text, one, reader)))
+        .map((place) => ({ place, dropped: 0 })),
       // Without a line with its boundary, Mojolicious drops as many bytes as the last line of a body has, whatever they are.
-      ...boundariesOfMojo.map(
-        (one) => [new RegExp(`\\r\\n--${RegExp.escape(one)}`, 'g'), one.length + 8] as const,
-      ),
-    ]
-    this.#ends = [0, 1].map(() =>
-      places.map(([ending, dropped]) => ({ place: new NextPlace(text, new RegExp(ending)), dropped })),
-    )
+      ...boundariesOfMojo.map((one) => ({
+        place: new NextBoundary(
+          text,
+          places.get(one) ?? new BoundaryPlaces(text, one),
+          boundaryOfMojolicious,
+        ),
+        dropped: one.length + 8,
+      })),
+    ])
   }
 
   read(): void {
-    if (this.#hasBrokenBoundary()) this.found.cutAll()
+    const isBroken = this.#places.values().some((one) => one.isBrokenIn(this.#text))
+    if (isBroken || hasBrokenWords(this.#text, this.#places)) this.found.cutAll()
     const dispositions = new NextPlace(this.#text, disposition)
     const others = new NextPlace(this.#text, otherNaming)
     let afterDisposition = 0
@@ -237,13 +250,6 @@ class PartSearch {
     const usual = this.#text.startsWith(crlfBlank, any.index) ? any : this.#crlfBlanks.from(lineEnd)
     const blanks = usual && usual.index !== any.index ? [any, usual] : [any]
     return blanks.map(({ index, length }) => ({ headEnd: index, content: index + length }))
-  }
-
-  /** Whether a line begins with a boundary followed by other text. busboy drops such a line from a head; other parsers keep it. */
-  #hasBrokenBoundary(): boolean {
-    return this.#boundaries.some((one) =>
-      new RegExp(`\\r\\n--${RegExp.escape(one)}(?!\\r\\n|--)`).test(this.#text),
-    )
   }
 
   /** Whether a boundary follows a blank line directly: for some parsers it ends the part, for busboy it is content. */
@@ -352,7 +358,13 @@ class PartSearch {
 }
 
 /** Where a content ends: at the next place or, if there is none, as many bytes before the end of the text. */
-type ContentEnd = { readonly place: NextPlace; readonly dropped: number }
+type ContentEnd = { readonly place: NextPlace | NextBoundary; readonly dropped: number }
+
+function readersOf(text: string, { starts: [first = 0], length }: BoundaryPlaces): BoundaryReader[] {
+  const usual = [anyBoundary, boundaryOfRack]
+  // h3 does not read a body whose lines end in LF alone.
+  return text.startsWith('\r\n', first + length) ? [...usual, boundaryOfH3] : usual
+}
 
 /** The range from the header that names a part to the end of the head, and the places at which the content may start. */
 type Part = {

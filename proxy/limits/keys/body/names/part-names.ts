@@ -26,10 +26,13 @@ const token = /^[\w!#$%&'*+.^`|~-]*/
 /** A value without quotes, as formidable ends it. */
 const tokenBeyondAscii = /^[^\s()<>@,;:\\"/[\]?={}]*/
 /** A value up to the end of its parameter, unless another one follows without a semicolon. */
-const wholeValue = /[^;=]*(?=;|$)/y
+const wholeValue = /[^;=\r\n]*(?=[;\r\n]|$)/y
 
 /** The line end before a line that PHP appends to the previous one, because it has no colon or begins with a blank. */
 const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
+
+/** A line end that h3 drops. */
+const loneLineEnd = /(?<!\r)\n/g
 
 /**
  * Returns the names that a `Content-Disposition` may give: with double, single or no quotes, extended (`name*=UTF-8''a`), repeated, and
@@ -38,11 +41,14 @@ const endBeforeAppended = /\r?\n(?=[ \t\v\f\r]|(?![^\n]*:))/g
  * @returns undefined if there are too many
  */
 export function namesIn(header: string): readonly string[] | undefined {
-  const names = namesInLines(header)
-  const joined = header.replace(endBeforeAppended, '')
-  if (!names || joined === header) return names
-  const ofJoined = namesInLines(joined)
-  return ofJoined && [...names, ...ofJoined]
+  const headers = new Set([header, header.replace(endBeforeAppended, ''), header.replace(loneLineEnd, '')])
+  const names: string[] = []
+  for (const one of headers) {
+    const found = namesInLines(one)
+    if (!found) return undefined
+    names.push(...found)
+  }
+  return names
 }
 
 function namesInLines(header: string): readonly string[] | undefined {

@@ -468,6 +468,7 @@ test.each([
   ['formidable', multipart([['Content-Disposition: form-data; name=em\x01ail(x', 'a']])],
   ['h3', multipart([[named('em"ail'), 'a']])],
   ['h3', multipart([[named('"email'), 'a']])],
+  ['h3', multipart([[`Content-Disposition: form-data; name="e"mail\r\nContent-Type: text/plain`, 'a']])],
   ['Django and Starlette', multipart([['Content-Disposition: form-data; name\x1c="email"', 'a']])],
   ['Django', multipart([["Content-Disposition: form-data; name*\x1f=utf-8''email", 'a']])],
   ['Django', multipart([['Content-Disposition: form-data; name\u2003="email"', 'a']])],
@@ -498,6 +499,42 @@ test.each([
 
 test('a form with letters beyond ASCII counts once for its account, and as formidable reads it', () => {
   expect(counts(keysOf('email=ána', form), 'ana', 'c!na')).toEqual([1, 1, undefined])
+})
+
+test('the content of a part counts without the two bytes that h3 drops before a boundary in its line', () => {
+  for (const end of ['xy--', 'x\n--', '\r\n--']) {
+    const body = `--b\r\n${named('email')}\r\n\r\nanna${end}b\r\n${named('x')}\r\n\r\n1\r\n--b--`
+    expect(counts(keysOf(body, ofB), 'anna', 'annaxy')[0], JSON.stringify(end)).toBe(1)
+  }
+})
+
+test.each([
+  `--b\r\n${named('email').replace('Dis', 'Dis\n')}\r\n\r\nanna\r\n--b--\r\n`,
+  `--b\r\n${named('email').replace('-', '\r-\n')}\r\n\r\nanna\r\n--b--\r\n`,
+  `--b\r\n${named('email')}\r\n\r\nannax-\n-b\r\n${named('x')}\r\n\r\n1\r\n--b--`,
+])('a multipart body is refused in which h3 joins the words that others look for: %j', (body) => {
+  expect(keysOf(body, ofB)).toBeUndefined()
+})
+
+test('a name counts that h3 joins', () => {
+  const head = 'Content-Disposition: form-data; na\nme="email"; x=":"'
+  expect(counts(keysOf(multipart([[head, 'anna']]), ofB), 'anna')[0]).toBe(1)
+})
+
+test('line ends in the content of a part are not refused', () => {
+  const lines = 'first\nsecond\r--\nthird'
+  expect(
+    counts(
+      keysOf(
+        multipart([
+          [named('email'), 'anna'],
+          [named('x'), lines],
+        ]),
+        ofB,
+      ),
+      'anna',
+    ),
+  ).toEqual([1, undefined])
 })
 
 test('a boundary of more than 70 characters is refused', () => {
