@@ -25,7 +25,11 @@ export function drawRequest(random: Random, path: AccountPath = 'email'): DrawnR
   return {
     types,
     query: chance(random, 0.15) ? form(random, path) : '',
-    body: chance(random, 0.03) ? encoded(random, body) : body,
+    body: chance(random, 0.03)
+      ? encoded(random, body)
+      : chance(random, 0.03)
+        ? withEighthBit(random, body)
+        : body,
   }
 }
 
@@ -370,6 +374,12 @@ function multipart(random: Random, boundary: string, path: AccountPath): string 
         `name="${encodeURIComponent(name)}"`,
         `name*0="${name.slice(0, 2)}"; name*1="${name.slice(2)}"`,
       ],
+      ...[
+        `name=${name}${pick(random, ['/', '(', '\x01', '@', '{'])}x`,
+        `name="${name.slice(0, 2)}"${name.slice(2)}"`,
+        `name${pick(random, ['\x1c', '\u2003'])}="${name}"`,
+        `na\nme="${name}"`,
+      ],
     ])
     const heads = [
       `${pick(random, ['Content-Disposition', 'content-disposition', 'Content-Disposition '])}: ${pick(random, ['form-data', 'form-data', 'form-data', 'attachment', 'FORM-DATA', ''])}; ${named}`,
@@ -492,6 +502,13 @@ function damaged(random: Random, body: string): string {
     text = text.slice(0, at) + other + text.slice(at + (chance(random, 0.5) ? 1 : 0))
   }
   return text
+}
+
+/** Sets the eighth bit of some bytes, which formidable drops from forms. */
+function withEighthBit(random: Random, body: string): string {
+  return body.replace(/[^]/g, (byte) =>
+    chance(random, 0.1) ? String.fromCharCode(byte.charCodeAt(0) | 0x80) : byte,
+  )
 }
 
 function encoded(random: Random, body: string): string {

@@ -24,7 +24,17 @@ function onPython(reader: string, names: readonly string[], modules: string): Bo
 
 export const bodyReaders: readonly BodyReader[] = [
   ...['express-5', 'express-5-querystring', 'express-4', 'express-any-json', 'express-merged'].map(onNode),
-  ...['multer', 'busboy', 'fastify-busboy', 'fastify', 'koa', 'fetch-form', 'fetch-json'].map(onNode),
+  ...[
+    'multer',
+    'busboy',
+    'fastify-busboy',
+    'fastify',
+    'koa',
+    'fetch-form',
+    'fetch-json',
+    'formidable',
+    'h3',
+  ].map(onNode),
   onPython('flask', ['python3-flask'], 'flask'),
   onPython('django', ['python3-django'], 'django'),
   // FastAPI uses Starlette for forms and JSON.

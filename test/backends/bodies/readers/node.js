@@ -77,6 +77,23 @@ const servers = {
   'fetch-form': () => fetching(async (request) => fieldsOf(await request.formData())),
   'fetch-json': () => fetching(async (request) => valuesOf(await request.json())),
   busboy: async () => parsingWith((await import('busboy')).default, 'close'),
+  formidable: async () => {
+    const { default: formidable } = await import('formidable')
+    return createServer((request, response) =>
+      formidable({ allowEmptyFiles: true, minFileSize: 0 }).parse(request, (error, read) =>
+        response.end(JSON.stringify(error ? [] : valuesOf(read))),
+      ),
+    )
+  },
+  // Of Nuxt and Nitro.
+  h3: async () => {
+    const { createApp, eventHandler, readMultipartFormData, toNodeListener } = await import('h3')
+    const read = async (event) => {
+      const parts = (await readMultipartFormData(event)) ?? []
+      return parts.filter(({ name }) => fields.includes(name)).map(({ data }) => data.toString())
+    }
+    return createServer(toNodeListener(createApp().use(eventHandler(read))))
+  },
   // Of @fastify/multipart.
   'fastify-busboy': async () => parsingWith((await import('@fastify/busboy')).default, 'finish'),
 }
