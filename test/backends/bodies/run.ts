@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { bodyKeysOf } from '../../../proxy/limits/keys/body/body-keys.ts'
@@ -75,14 +77,17 @@ function ask(
   requests: readonly DrawnRequest[],
   path: AccountPath,
 ): (string[] | null)[] {
+  // Frameworks keep parts with a filename as temporary files, and remove them late or never.
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-bodies-'))
   const { status, stdout, stderr } = spawnSync(program, args, {
     input: JSON.stringify(
       requests.map((one) => ({ ...one, body: Buffer.from(one.body, 'latin1').toString('base64') })),
     ),
-    env: { ...process.env, READER: reader, NAMES: path },
+    env: { ...process.env, TMPDIR: folder, READER: reader, NAMES: path },
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
   })
+  rmSync(folder, { recursive: true })
   if (status !== 0) throw new Error(`${name}: ${stderr}`)
   return (JSON.parse(stdout) as (string[] | null)[]).map(
     (values) => values?.map((value) => Buffer.from(value, 'base64').toString('latin1')) ?? null,
