@@ -416,6 +416,15 @@ describe('mistyped input of an operator', () => {
     })
   })
 
+  test('override with fewer units than a request reserves is told the bounds', async () => {
+    const body = { policy: 'chat', client: { ip: '192.0.2.7' }, requests: 9, for: '1h' }
+    const error = 'requests must be a whole number from 10 to 1000000000 under the rule chat'
+    expect(await askOperator(gateway, 'POST', '/api/clients/override', body)).toMatchObject({
+      status: 400,
+      body: { code: 400, error },
+    })
+  })
+
   test.each(['/api/bans?limit=0', '/api/bans?limit=10001', '/api/overrides?limit=x'])(
     '%s is 400',
     async (path) => {

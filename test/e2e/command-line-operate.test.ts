@@ -314,6 +314,13 @@ describe('override and overrides', () => {
     })
     expect((await sluice(['overrides'])).stdout).toBe('no client has a limit of its own\n')
   })
+
+  test('override prints the number of requests that it has set, however it was written', async () => {
+    const args = ['override', '127.0.0.9', '--rule', 'login']
+    const { stdout } = await sluice([...args, '--requests', '1e3', '--for', '1d'])
+    expect(stdout).toBe('login: 1000 requests for 1d\n')
+    await sluice([...args, '--remove'])
+  })
 })
 
 test.each([

@@ -48,7 +48,9 @@ class OverrideApi {
       ...(label !== undefined && { label }),
     }))
     const [first] = entries
-    if (!first || !charges.every(({ policy }) => isQuota(requests, policy))) return errors.requestsUnreadable
+    if (!first) return errors.requestsUnreadable
+    const [fault] = charges.flatMap(({ policy }) => findQuotaFault(requests, policy) ?? [])
+    if (fault) return fault
     const failure = await putEntries(this.#options.entries, entries, forMs)
     return failure ?? { override: describeOverride({ entry: first, leftMs: forMs }) }
   }
@@ -78,11 +80,16 @@ class OverrideApi {
   }
 }
 
-function isQuota(value: number, policy: Policy): boolean {
-  const { cost } = policy
+function findQuotaFault(quota: number, policy: Policy): ErrorReply | undefined {
+  const { name, cost } = policy
   // With a lower quota, no request could pass.
   const min = typeof cost?.reserve === 'number' ? cost.reserve : 1
-  return value >= min && value <= algorithmOf(policy).rule.maxQuota
+  const { maxQuota } = algorithmOf(policy).rule
+  if (quota >= min && quota <= maxQuota) return undefined
+  return new ErrorReply(
+    400,
+    `requests must be a whole number from ${min} to ${maxQuota} under the rule ${name}`,
+  )
 }
 
 function describeOverride({ entry, leftMs }: Pick<TimedEntry<ClientOverride>, 'entry' | 'leftMs'>): object {

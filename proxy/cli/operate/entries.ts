@@ -66,15 +66,16 @@ export async function override(client: readonly string[], options: OverrideOptio
   }
   if (requests === undefined || options.for === undefined)
     throw new CommandError('override needs --requests and --for, or --remove', exit.usage)
+  // The gateway rejects values that are not numbers, like every other mistake.
+  const quota = requests.trim() === '' ? requests : Number(requests)
   const body = await askSuccessfully(options, '/api/clients/override', 'override', {
     ...named,
-    // The gateway rejects values that are not numbers, like every other mistake.
-    requests: requests.trim() === '' ? requests : Number(requests),
+    requests: quota,
     for: options.for,
     ...(label !== undefined && { label }),
   })
   if (options.json) printJson(body)
-  else print(`${rule}: ${requests} requests for ${options.for}`)
+  else print(`${rule}: ${quota} requests for ${options.for}`)
   return exit.yes
 }
 
