@@ -29,26 +29,39 @@ beforeEach(async () => {
 const byCalendar = (quota: number, calendar: Policy['calendar'] & object, windowMs: number): Policy =>
   makePolicy('by-calendar', quota, windowMs, { algorithm: 'calendar', calendar })
 
-/** Runs a script about one counter, at a Redis time that the test sets. */
+/** Runs a script about one counter, at a Redis time that the test sets. If a second time is given, the window ends in between. */
 function runAt(
   { source }: RedisScript,
   clockMs: number,
   keys: readonly string[],
   args: readonly string[],
+  laterMs?: number,
 ): Promise<unknown> {
-  const clock = `local call = function(command, ...)
-  if command == 'TIME' then return { '${Math.floor(clockMs / 1000)}', '${(clockMs % 1000) * 1000}' } end
+  const readings = [clockMs, laterMs ?? clockMs].map(
+    (ms) => `{ '${Math.floor(ms / 1000)}', '${(ms % 1000) * 1000}' }`,
+  )
+  const clock = `local readings = { ${readings.join(', ')} }
+local call = function(command, ...)
+  if command == 'TIME' then return #readings > 1 and table.remove(readings, 1) or readings[1] end
+  ${laterMs === undefined ? '' : "if command == 'PTTL' then return 0 end"}
   return redis.pcall(command, ...)
 end`
   return redis.eval(source.replace('local call = redis.pcall', clock), keys.length, ...keys, ...args)
 }
 
-async function decideAt(policy: Policy, client: string, clockMs: number, gatewayMs: number) {
+async function decideAt(
+  policy: Policy,
+  client: string,
+  clockMs: number,
+  gatewayMs: number,
+  laterMs?: number,
+) {
   const described = describePolicy(policy, 'sluice:1', () => gatewayMs)
   const policies = new PolicyArguments()
   const number = policies.numberOf(described)
   const args = [...policies.toArguments(), '1', number]
-  const reply = await runAt(decideScript(policies.algorithms), clockMs, [keyOf(described, client)], args)
+  const { algorithms } = policies
+  const reply = await runAt(decideScript(algorithms), clockMs, [keyOf(described, client)], args, laterMs)
   const [left, resetUs] = reply as readonly number[]
   return { left, resetMs: Number(resetUs) / 1000 }
 }
@@ -104,13 +117,14 @@ describe('a window of the calendar in Redis', () => {
     const policy = byCalendar(50, { unit: 'month' }, lengthsMs.month)
     const atMs = Date.parse('2027-01-31T23:59:50Z')
     const client = newClient()
-    const add = async (clockMs: number, leftMs: number, mark: string): Promise<unknown> => {
+    const add = async (clockMs: number, leftMs: number, mark: string, laterMs?: number): Promise<unknown> => {
       const described = describePolicy(policy, 'sluice:1', () => atMs)
       const policies = new PolicyArguments()
       const number = policies.numberOf(described)
       const values = calendar.redis.addedValues({ endsAtMs: leftMs, counted: [7] }, 0, policy)
       const args = ['1000', ...policies.toArguments(), number, String(values.length), ...values]
-      return runAt(addOnceScript(policies.algorithms), clockMs, [mark, keyOf(described, client)], args)
+      const keys = [mark, keyOf(described, client)]
+      return runAt(addOnceScript(policies.algorithms), clockMs, keys, args, laterMs)
     }
     const used = async (): Promise<number> =>
       49 - ((await decideAt({ ...policy, mode: 'shadow' }, client, wallClockMs(), wallClockMs())).left ?? NaN)
@@ -119,6 +133,24 @@ describe('a window of the calendar in Redis', () => {
     // By the gateway's clock two seconds of the window remain; by the clock of Redis the next window has begun.
     await add(atMs + 12_000, 2_000, 'mark:2')
     expect(await used()).toBe(8)
+    // The window ends between two readings of the clock of Redis.
+    await add(atMs + 9_999, 1, 'mark:3', atMs + 10_001)
+    expect(await used()).toBe(0)
+  })
+
+  test('a request that finds its window of the calendar ended since Redis read its clock counts in the next', async () => {
+    const policy = byCalendar(5, { unit: 'month' }, lengthsMs.month)
+    const client = newClient()
+    const key = keyOf(describePolicy(policy, 'sluice:1'), client)
+    const nowMs = wallClockMs()
+    for (let i = 0; i < 5; i++) await decideAt(policy, client, nowMs, nowMs)
+    const border = await expiryMs(redis, key)
+    const { left, resetMs } = await decideAt(policy, client, border - 1, border, border + 1)
+    const end = await expiryMs(redis, key)
+    expect(left).toBe(4)
+    expect(new Date(end).toISOString()).toMatch(/-01T00:00:00.000Z$/)
+    expect(end).toBeGreaterThan(border)
+    expect(resetMs).toBe(end - border - 1)
   })
 
   test('a window of the calendar in Redis admits the quota in each window, of two gateways whose clocks are three seconds apart', async () => {

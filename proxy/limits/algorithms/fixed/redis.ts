@@ -33,12 +33,18 @@ local function increase(key, units)
   return call('INCRBY', key, units)
 end
 
--- Counts the units in a new window if that of the counter has ended: Redis keeps a key for the millisecond in which it expires. Returns
--- the count, and the PTTL of the counter.
-local function beginIfEnded(key, units, counted, running)
+-- Counts the units in a new window if that of the counter has ended: Redis keeps a key for the millisecond in which it expires, and
+-- before 7.2 until the script ends. Returns the count, and the PTTL of the counter.
+local function beginIfEnded(key, policy, units, counted, running)
   if running ~= 0 then return counted, running end
   must('DEL', key)
-  if denied then return counted, running end
+  -- The clock may have been read before the window ended.
+  policy.border = nil
+  if clockUs then
+    clockUs = nil
+    readClockUs()
+  end
+  if denied or not readWindow(policy) then return counted, running end
   return increase(key, units), -1
 end
 `
@@ -54,7 +60,7 @@ function algorithm.count(key, policy, units)
   local counted = increase(key, units)
   if type(counted) ~= 'number' then return nil, counted.err .. (units == 1 and ' (INCR)' or ' (INCRBY)') end
   local running = counted > units and must('PTTL', key) or -1
-  counted, running = beginIfEnded(key, units, counted, running)
+  counted, running = beginIfEnded(key, policy, units, counted, running)
   local left, ends
   if not denied then left, ends = keepWindow(key, policy, running) end
   if denied then
@@ -93,7 +99,7 @@ function algorithm.settle(key, policy, units, ticket)
   if units < 0 then
     local counted = increase(key, -units)
     if type(counted) ~= 'number' then return end
-    counted, running = beginIfEnded(key, -units, counted, running)
+    counted, running = beginIfEnded(key, policy, -units, counted, running)
     if running < 0 then beginWindow(key, policy) end
     return
   end
@@ -121,9 +127,10 @@ function algorithm.add(key, policy, values)
   local counted = call('INCRBY', key, amount)
   if type(counted) ~= 'number' then return end
   local running
-  counted, running = beginIfEnded(key, amount, counted, must('PTTL', key))
-  if not denied and running < 0 then beginWindow(key, policy, leftMs) end
-  if denied then
+  counted, running = beginIfEnded(key, policy, amount, counted, must('PTTL', key))
+  local isLate = not denied and hasEnded(policy, leftMs)
+  if not denied and not isLate and running < 0 then beginWindow(key, policy, leftMs) end
+  if denied or isLate then
     if tostring(counted) == amount then call('DEL', key) else call('INCRBY', key, -amount) end
   end
 end
