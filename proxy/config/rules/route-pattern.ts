@@ -45,6 +45,7 @@ function mistakeInMethods(methods: string): string | undefined {
   for (const method of methods.split(',')) {
     if (/^(all|any)$/i.test(method)) return `* in place of ${method}, such as "* /api/*"`
     if (method === '*') return '* alone for every method'
+    if (method.includes('|')) return 'methods separated by one comma and no spaces'
     if (knownMethods.includes(method)) continue
     if (knownMethods.includes(method.toUpperCase()))
       return `the method in upper case: ${method.toUpperCase()}`
@@ -72,6 +73,8 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/\{[^/]*\}|<[^/]*>/, ':name for any one segment, as in /users/:id'],
   // Next.js and regular expressions write brackets, which a path must not contain unless escaped (RFC 3986).
   [/[[\]]/, ':name for any one segment, as in /users/:id, or %5B and %5D in place of brackets'],
+  [/\^/, 'a path, which is not a regular expression: leave out ^, or write %5E for the character itself'],
+  [/\|/, 'one path in each entry of a list, or %7C for the character | itself'],
 ]
 
 function mistakeInPath(path: string): string | undefined {
