@@ -7,6 +7,7 @@ import { parseAddressRange } from '../../request/addresses/ip-address.ts'
 
 const needsRange = 'needs an IP address or a CIDR, such as 203.0.113.7 or 10.0.0.0/8'
 const needsEntry = 'needs ip, file or header, one of the three'
+const needsMapping = `${needsEntry}, such as { ip: 10.0.0.0/8 }`
 // The message does not quote the value: a text that is not a hash may be the secret itself.
 const needsHash =
   'got a value that is not shown, needs sha256: and 64 hex digits, which "printf %s SECRET | sha256sum" prints'
@@ -55,7 +56,7 @@ const entry = z
         .optional()
         .meta({ description: 'A header with the SHA-256 of its value: { NAME: sha256:HEX }.' }),
     },
-    needsEntry,
+    { error: ({ code }) => (code === 'invalid_type' ? needsMapping : needsEntry) },
   )
   .refine((given) => Object.values(given).filter((value) => value !== undefined).length === 1, needsEntry)
   .transform(({ ip, file, header }): ListEntry => {
