@@ -15,6 +15,7 @@ type Suggestion = { readonly fields: readonly string[]; readonly hint: string }
 
 const exampleOfRule = 'limits: [{ name: login, match: POST /login, requests: 30, window: 15m }]'
 const belongsInRule: Suggestion = { fields: [], hint: `it belongs in a rule: ${exampleOfRule}` }
+const belongsAtTop: Suggestion = { fields: [], hint: 'it belongs at the top level of the file' }
 const didYouMean = (field: string): Suggestion => ({ fields: [field], hint: `did you mean ${field}?` })
 
 /** Names that other gateways and libraries use for these fields, in lower case, without `-` and `_`. */
@@ -86,7 +87,8 @@ export function suggestionFor(field: string, path: readonly PropertyKey[]): Sugg
   if (other?.fields.every((each) => known.includes(each))) return other
   if (isAtTop && Object.hasOwn(ruleFields, field)) return belongsInRule
   const near = nearestWord(field, isAtTop ? [...known, ...variablesOnly.keys()] : known)
-  if (near === undefined) return isAtTop && otherNamesInRule.has(plain(field)) ? belongsInRule : undefined
+  if (near === undefined && !isAtTop) return fieldsAt([]).includes(field) ? belongsAtTop : undefined
+  if (near === undefined) return otherNamesInRule.has(plain(field)) ? belongsInRule : undefined
   const variable = isAtTop ? variablesOnly.get(near) : undefined
   return variable === undefined
     ? didYouMean(near)
