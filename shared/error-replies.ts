@@ -57,10 +57,7 @@ export const errors = {
   durationUnreadable: new ErrorReply(400, 'for must be a duration from 1s to 365d, such as 90s, 15m or 7d'),
   reasonUnreadable: new ErrorReply(400, 'reason must be a text in one line, of at most 200 characters'),
   labelUnreadable: new ErrorReply(400, 'label must be a text in one line, of at most 200 characters'),
-  requestsUnreadable: new ErrorReply(
-    400,
-    'requests must be a whole number within the bounds of the algorithm of the rule, and at least what one request reserves',
-  ),
+  requestsUnreadable: new ErrorReply(400, 'requests must be a whole number from 1 to 1000000000'),
   planUnreadable: new ErrorReply(
     400,
     'The body must be a JSON object with client and, optionally, policy and plan: a name, or null to remove it',

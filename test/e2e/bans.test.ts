@@ -416,6 +416,15 @@ describe('mistyped input of an operator', () => {
     })
   })
 
+  test.each([-5, 2.5, null, ''])('override with %j requests is told the bounds', async (requests) => {
+    const body = { policy: 'chat', client: { ip: '192.0.2.7' }, requests, for: '1h' }
+    const error = 'requests must be a whole number from 1 to 1000000000'
+    expect(await askOperator(gateway, 'POST', '/api/clients/override', body)).toMatchObject({
+      status: 400,
+      body: { code: 400, error },
+    })
+  })
+
   test('override with fewer units than a request reserves is told the bounds', async () => {
     const body = { policy: 'chat', client: { ip: '192.0.2.7' }, requests: 9, for: '1h' }
     const error = 'requests must be a whole number from 10 to 1000000000 under the rule chat'
