@@ -1,6 +1,7 @@
 import { nearestWord, plain } from '../../../shared/settings/did-you-mean.ts'
 import { fileName, variableName } from '../../../shared/settings/table.ts'
 import { ruleFields } from '../rules/limits.ts'
+import { partNames } from '../rules/partition-key.ts'
 import { gatewayTable } from '../settings-table.ts'
 import { fieldsAt } from './schema.ts'
 
@@ -48,6 +49,13 @@ const otherNamesInRule = namesOfOthers([
     ['rate'],
   ],
 ])
+/** Kinds of parts of a key, which are fields elsewhere, as in `allowList: [{ header: … }]`. */
+const otherNamesInKey = namesOfOthers(
+  Object.keys(partNames).map((kind) => [
+    { fields: ['first'], hint: `write a part as one text without spaces: key: ${kind}:NAME` },
+    [kind],
+  ]),
+)
 const otherNamesInRefusal = namesOfOthers([
   [didYouMean('status'), ['statuscode', 'code']],
   [didYouMean('body'), ['message', 'text', 'content', 'json']],
@@ -98,6 +106,7 @@ export function suggestionFor(field: string, path: readonly PropertyKey[]): Sugg
 function otherNamesAt(path: readonly PropertyKey[]): ReadonlyMap<string, Suggestion> | undefined {
   if (path.length === 0) return otherNamesAtTop
   if (path.at(-1) === 'refusal') return otherNamesInRefusal
+  if (path[0] === 'limits' && path[2] === 'key') return otherNamesInKey
   const isInRule = path[0] === 'limits' && (path.length === 2 || path[2] === 'overrides')
   return isInRule ? otherNamesInRule : undefined
 }
