@@ -28,6 +28,7 @@ const otherNamesInRule = namesOfOthers([
   [didYouMean('requests'), ['limit', 'max', 'count', 'quota', 'points', 'average']],
   [didYouMean('over'), ['exceeded', 'onlimit', 'onexceeded', 'fallback', 'overflow', 'action']],
   [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
+  [didYouMean('cost'), ['costs']],
   [didYouMean('burst'), ['burstsize', 'capacity']],
   [
     { fields: [], hint: 'write the status codes that count: countStatus: [4xx, 5xx]' },
