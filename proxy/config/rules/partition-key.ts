@@ -24,6 +24,8 @@ const unseenFields = new Set([...hopByHop, ...forwardProxyHeaders, answeredHere,
 // Headers that the gateway sets: the backend does not get the client's value.
 const decidedFields = new Set([...writtenByGateway, 'x-forwarded-port'])
 
+const needsList = 'needs one part, or a list of parts in brackets, such as [ip, header:x-api-key]'
+
 const needsFirst = 'needs two or more parts in first, such as { first: [header:x-api-key, ip] }'
 
 const anyName = /^(header|cookie|query|path|body|jwt):(.+?)( as integer)?$/s
@@ -64,7 +66,9 @@ const singlePart = z
       network ??
       (isName && !(kind === 'jwt' && suffix !== undefined)
         ? mistakeOf(kind, name.toLowerCase())
-        : `needs ${needs}`)
+        : text.includes(',')
+          ? needsList
+          : `needs ${needs}`)
     if (message === undefined) {
       if (kind === 'jwt') return { kind, name }
       if (kind === 'cookie' || kind === 'query') return { kind, name, ...isNumber }
