@@ -29,6 +29,7 @@ const otherNamesInRule = namesOfOthers([
   [didYouMean('over'), ['exceeded', 'onlimit', 'onexceeded', 'fallback', 'overflow', 'action']],
   [didYouMean('window'), ['period', 'per', 'interval', 'duration', 'windowms', 'unit', 'ttl']],
   [didYouMean('cost'), ['costs']],
+  [{ fields: ['clients'], hint: 'write the client as clients: { ip: 10.0.0.0/8 }' }, ['ip']],
   [didYouMean('burst'), ['burstsize', 'capacity']],
   [
     { fields: [], hint: 'write the status codes that count: countStatus: [4xx, 5xx]' },
