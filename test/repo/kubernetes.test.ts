@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { z } from 'zod'
 import { findMistakes, readManifests } from '../support/containers/manifests.ts'
 import { findBrokenReferences } from '../support/containers/references.ts'
 import { findWrongSettings } from '../support/containers/pods.ts'
@@ -94,6 +95,29 @@ test('the chart is of the version of the package', () => {
     version,
     appVersion: version,
   })
+})
+
+// With another grace period than the pod's, requests would be cut; at another port, the service would reach nobody.
+test.each([
+  ['env', 'SHUTDOWN_GRACE', '2m'],
+  ['env', 'SHUTDOWN_DELAY', '1m'],
+  ['env', 'PORT', 8081],
+  ['env', 'ADMIN_PORT', 9091],
+  ['env', 'DECISIONS_PORT', 8090],
+  ['env', 'ADMIN_TOKEN', '0123456789abcdef'],
+  ['config', 'shutdownGrace', '2m'],
+  ['config', 'shutdownDelay', '1m'],
+  ['config', 'port', 8081],
+  ['config', 'adminHost', '::'],
+  ['config', 'adminPort', 9091],
+  ['config', 'decisionsPort', 8090],
+])('the chart refuses in %s what it sets itself: %s', (field, name, value) => {
+  const schema = readFileSync(join(root, 'deploy/helm/sluice/values.schema.json'), 'utf8')
+  const values = z.fromJSONSchema(JSON.parse(schema) as z.core.JSONSchema.JSONSchema)
+  expect(values.safeParse({ [field]: { [name]: value } }).error?.issues).toMatchObject([
+    { path: [field, name] },
+  ])
+  expect(values.safeParse({ env: { ADMIN_HOST: '::' }, config: { workers: 2 } }).error).toBeUndefined()
 })
 
 // Comparing its other generated files needs Go: see test/apps/helm.test.ts.
