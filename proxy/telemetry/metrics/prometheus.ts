@@ -78,6 +78,14 @@ function aggregate(snapshots: readonly MetricSnapshot[]): Registry {
   return AggregatorRegistry.aggregate<typeof METRICS_CONTENT_TYPE>([...snapshots])
 }
 
+/** The limit of open files is one of each process: in sums, a primary process with few files would hide workers with almost too many. */
+const ofEachProcess = /process_(open|max)_fds$/
+
+function aggregatorOf({ name, aggregator }: Pick<Metric, 'name' | 'aggregator'>): Metric['aggregator'] {
+  // prom-client omits the start time from sums of processes. The latest start time shows that a worker was restarted.
+  return aggregator === 'omit' || ofEachProcess.test(name) ? 'max' : aggregator
+}
+
 async function takeSnapshot(registry: Registry): Promise<MetricSnapshot> {
   const metrics = await registry.getMetricsAsJSON()
   return metrics.map((metric) => ({
@@ -85,8 +93,7 @@ async function takeSnapshot(registry: Registry): Promise<MetricSnapshot> {
     help: metric.help,
     // Declared as a numeric enum, but actually a string: 'counter', 'gauge', 'histogram'.
     type: String(metric.type),
-    // prom-client omits the start time from sums of processes. The latest start time shows that a worker was restarted.
-    aggregator: metric.aggregator === 'omit' ? 'max' : metric.aggregator,
+    aggregator: aggregatorOf(metric),
     // The mean of an empty sample is NaN, which becomes null in JSON, and so on the way from a worker to the primary process.
     values: metric.values.filter((value) => Number.isFinite(value.value)),
   }))

@@ -2,7 +2,11 @@ import perfHooks from 'node:perf_hooks'
 import { doAtOnce } from '../../../shared/steps.ts'
 import { describe, expect, test, vi } from 'vitest'
 import { createMetrics, type Metrics } from '../../../proxy/telemetry/metrics/metrics.ts'
-import { renderMetrics, watchProcess } from '../../../proxy/telemetry/metrics/prometheus.ts'
+import {
+  renderMetrics,
+  watchProcess,
+  type MetricSnapshot,
+} from '../../../proxy/telemetry/metrics/prometheus.ts'
 import type { Policy } from '../../../proxy/policy.ts'
 import { parseExposition, type Exposition } from '../../support/metrics/prometheus.ts'
 
@@ -221,6 +225,27 @@ describe('the exposition', () => {
     expect(found.value('sluice_build_info', { version: '1.2.3' })).toBe(1)
     expect(found.value('sluice_processes')).toBe(1)
   })
+
+  // Sums would hide workers with almost as many files as they may open behind a primary process with few.
+  test.runIf(process.platform === 'linux')(
+    'open files and their limit are those of the process with the most',
+    async () => {
+      const ofProcess = (openFiles: number): MetricSnapshot =>
+        snapshot.map((metric) =>
+          metric.name.endsWith('process_open_fds')
+            ? { ...metric, values: [{ labels: {}, value: openFiles }] }
+            : metric,
+        )
+      const snapshot = await metricsFor([]).takeSnapshot()
+      const alone = parseExposition(await renderMetrics([snapshot]))
+      const found = parseExposition(await renderMetrics([ofProcess(30), ofProcess(950), ofProcess(900)]))
+      for (const prefix of ['', 'sluice_']) {
+        expect(found.value(`${prefix}process_open_fds`)).toBe(950)
+        expect(found.value(`${prefix}process_max_fds`)).toBe(alone.value(`${prefix}process_max_fds`))
+      }
+      expect(found.value('sluice_processes')).toBe(3)
+    },
+  )
 
   test('each policy is listed from the start with each outcome at 0', async () => {
     const found = await scrape(metricsFor([login, share]))
