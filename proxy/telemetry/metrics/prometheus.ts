@@ -78,8 +78,11 @@ function aggregate(snapshots: readonly MetricSnapshot[]): Registry {
   return AggregatorRegistry.aggregate<typeof METRICS_CONTENT_TYPE>([...snapshots])
 }
 
-/** The limit of open files is one of each process: in sums, a primary process with few files would hide workers with almost too many. */
-const ofEachProcess = /process_(open|max)_fds$/
+/**
+ * Metrics that matter in each process by itself: in sums and averages, a primary process with few files and nothing to do would hide
+ * workers with almost too many files, or with an event loop that is held up.
+ */
+const ofEachProcess = /(process_(open|max)_fds|nodejs_eventloop_lag_p\d+_seconds)$/
 
 function aggregatorOf({ name, aggregator }: Pick<Metric, 'name' | 'aggregator'>): Metric['aggregator'] {
   // prom-client omits the start time from sums of processes. The latest start time shows that a worker was restarted.

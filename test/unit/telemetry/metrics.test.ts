@@ -247,6 +247,20 @@ describe('the exposition', () => {
     },
   )
 
+  test('quantiles of the lag of the event loop are those of the process that is held up most', async () => {
+    const snapshot = await metricsFor([]).takeSnapshot()
+    const ofProcess = (lag: number): MetricSnapshot =>
+      snapshot.map((metric) =>
+        /eventloop_lag_p\d+_seconds$/.test(metric.name)
+          ? { ...metric, values: [{ labels: {}, value: lag }] }
+          : metric,
+      )
+    const found = parseExposition(await renderMetrics([ofProcess(0.011), ofProcess(0.25), ofProcess(0.012)]))
+    for (const quantile of ['p50', 'p90', 'p99'])
+      for (const prefix of ['', 'sluice_'])
+        expect(found.value(`${prefix}nodejs_eventloop_lag_${quantile}_seconds`)).toBe(0.25)
+  })
+
   test('each policy is listed from the start with each outcome at 0', async () => {
     const found = await scrape(metricsFor([login, share]))
     const decisions = found.samples.filter((sample) => sample.name === 'sluice_decisions_total')
